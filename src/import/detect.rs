@@ -1,0 +1,147 @@
+//! What is this file? By content, never by its name.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use encoding_rs::{UTF_8, UTF_16BE, UTF_16LE};
+
+use super::{IMPORTERS, ImportError, Input, Progress};
+use crate::model::Recording;
+
+/// The beginning of a file, inflated, as bytes and as text.
+#[derive(Debug)]
+pub struct Head<'a> {
+    /// Up to 64 KiB.
+    pub bytes: &'a [u8],
+    /// The same as text: UTF-8 or UTF-16 with or without a byte order mark, undecodable bytes replaced.
+    pub text: Cow<'a, str>,
+}
+
+impl<'a> Head<'a> {
+    /// Decodes the beginning of a file.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        let encoding = match bytes {
+            [0xff, 0xfe, ..] => UTF_16LE,
+            [0xfe, 0xff, ..] => UTF_16BE,
+            [first, 0, second, 0, ..] if *first != 0 && *second != 0 => UTF_16LE,
+            [0, first, 0, second, ..] if *first != 0 && *second != 0 => UTF_16BE,
+            _ => UTF_8,
+        };
+        Self { bytes, text: encoding.decode(bytes).0 }
+    }
+
+    /// Whether the text begins with a JSON object or array.
+    pub fn is_json(&self) -> bool {
+        self.text.trim_start().starts_with(['{', '['])
+    }
+}
+
+/// Opens and reads one file.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import_path(path: &Path, progress: &Progress) -> Result<Recording, ImportError> {
+    import(&Input::open(path)?, progress)
+}
+
+/// Finds the kind of an input and reads it.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import(input: &Input, progress: &Progress) -> Result<Recording, ImportError> {
+    let head_bytes = input.head();
+    let head = Head::new(&head_bytes);
+    match IMPORTERS.iter().find(|importer| importer.detect(&head)) {
+        Some(importer) => importer.import(input, progress),
+        None if input.disk_bytes() == 0 => Err(ImportError::Empty { file: input.name() }),
+        None => Err(ImportError::Unknown { looks_like: looks_like(&head), file: input.name() }),
+    }
+}
+
+/// What a file that nothing here can read seems to be.
+fn looks_like(head: &Head<'_>) -> String {
+    let known: &[(&[u8], &str)] = &[
+        (b"\x89PNG", "a PNG image"),
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"GIF8", "a GIF image"),
+        (b"%PDF", "a PDF document"),
+        (b"PK\x03\x04", "a zip archive (a PyTorch checkpoint is one too)"),
+        (b"\x7fELF", "a program"),
+        (b"MZ", "a program"),
+        (b"SQLite format 3", "an SQLite database (Nsight Systems exports those)"),
+        (b"\xfd7zXZ", "an xz archive"),
+        (b"BZh", "a bzip2 archive"),
+        (b"ustar", "a tar archive"),
+        (b"RIFF", "a media file"),
+        (b"PAR1", "a Parquet file"),
+    ];
+    if let Some((_, what)) = known.iter().find(|(magic, _)| head.bytes.starts_with(magic)) {
+        return format!("this is {what}");
+    }
+    if head.bytes.get(257..262) == Some(b"ustar") {
+        return "this is a tar archive".to_owned();
+    }
+    let text = head.text.trim_start();
+    let lower = text.get(..text.len().min(64)).unwrap_or(text).to_ascii_lowercase();
+    if lower.starts_with("<!doctype html") || lower.starts_with("<html") {
+        return "this is a web page (export_memory_timeline writes a picture into it; export .json instead)"
+            .to_owned();
+    }
+    if head.is_json() {
+        return "this is JSON without trace events, memory figures or stacks".to_owned();
+    }
+    if head.bytes.contains(&0) {
+        return "this is a binary file".to_owned();
+    }
+    "this is text without memory figures".to_owned()
+}
+
+/// Files as given, folders as the files in them (in the order of names, links not followed).
+pub fn expand_paths(paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths
+        .iter()
+        .flat_map(|path| {
+            if path.is_dir() {
+                walkdir::WalkDir::new(path)
+                    .sort_by_file_name()
+                    .into_iter()
+                    .filter_map(Result::ok)
+                    .filter(|entry| entry.file_type().is_file())
+                    .map(walkdir::DirEntry::into_path)
+                    .collect()
+            } else {
+                vec![path.clone()]
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_files_are_named_for_what_they_are() {
+        let message = |bytes: &[u8]| {
+            import(&Input::from_bytes("x.bin", bytes.to_vec()), &Progress::default()).unwrap_err().to_string()
+        };
+        assert_eq!(
+            message(b"\x89PNG\r\n\x1a\n"),
+            "this is a PNG image, which is none of the kinds that can be opened: x.bin"
+        );
+        assert!(message(b"<!DOCTYPE html><html>").starts_with("this is a web page"));
+        assert_eq!(message(b""), "the file is empty: x.bin");
+    }
+
+    #[test]
+    fn utf_16_is_decoded_with_and_without_a_mark() {
+        let text = "timestamp, index";
+        let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(Head::new(&little).text, text);
+        let mut marked = vec![0xff, 0xfe];
+        marked.extend(&little);
+        assert_eq!(Head::new(&marked).text, text);
+        let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(Head::new(&big).text, text);
+    }
+}

@@ -1,0 +1,52 @@
+//! Why a file could not be opened: one sentence that names the cause first and the file last.
+
+use std::io;
+
+/// Why a file could not be opened. [`std::fmt::Display`] gives the whole sentence.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The operating system refused.
+    #[error("{cause}: {file}")]
+    Io {
+        /// What the system said.
+        cause: io::Error,
+        /// The file.
+        file: String,
+    },
+    /// There is nothing in it.
+    #[error("the file is empty: {file}")]
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// Not a kind of file that can be read here.
+    #[error("{looks_like}, which is none of the kinds that can be opened: {file}")]
+    Unknown {
+        /// What it seems to be: `this is a PNG image`.
+        looks_like: String,
+        /// The file.
+        file: String,
+    },
+    /// The content is of a known kind but can't be used.
+    #[error("{cause}: {file}")]
+    Content {
+        /// What is wrong, with the byte or line.
+        cause: String,
+        /// The file.
+        file: String,
+    },
+    /// The user stopped it.
+    #[error("cancelled: {file}")]
+    Cancelled {
+        /// The file.
+        file: String,
+    },
+}
+
+impl ImportError {
+    /// The content can't be used, for `cause`.
+    pub fn content(cause: impl Into<String>, file: impl Into<String>) -> Self {
+        Self::Content { cause: cause.into(), file: file.into() }
+    }
+}

@@ -1,0 +1,72 @@
+//! Interned strings: each distinct text is kept once.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+/// A string of a [`Strings`] table. [`StrId::EMPTY`] is the empty string and stands for "not known".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StrId(pub u32);
+
+impl StrId {
+    /// The empty string, in every table.
+    pub const EMPTY: Self = Self(0);
+
+    /// Whether this is the empty string.
+    pub fn is_empty(self) -> bool {
+        self == Self::EMPTY
+    }
+}
+
+/// A table of distinct strings.
+#[derive(Clone, Debug)]
+pub struct Strings {
+    list: Vec<Arc<str>>,
+    ids: FxHashMap<Arc<str>, StrId>,
+}
+
+impl Default for Strings {
+    fn default() -> Self {
+        let empty: Arc<str> = Arc::from("");
+        Self { list: vec![empty.clone()], ids: FxHashMap::from_iter([(empty, StrId::EMPTY)]) }
+    }
+}
+
+impl Strings {
+    /// The id of `text`, adding it when it is new.
+    pub fn intern(&mut self, text: &str) -> StrId {
+        if let Some(&id) = self.ids.get(text) {
+            return id;
+        }
+        let id = StrId(self.list.len() as u32);
+        let shared: Arc<str> = Arc::from(text);
+        self.list.push(shared.clone());
+        self.ids.insert(shared, id);
+        id
+    }
+
+    /// The id of `text` if the table has it.
+    pub fn find(&self, text: &str) -> Option<StrId> {
+        self.ids.get(text).copied()
+    }
+
+    /// The text of an id; empty for an id of another table.
+    pub fn get(&self, id: StrId) -> &str {
+        self.list.get(id.0 as usize).map_or("", |text| text)
+    }
+
+    /// How many distinct strings there are, the empty one included.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether only the empty string is there.
+    pub fn is_empty(&self) -> bool {
+        self.list.len() <= 1
+    }
+
+    /// Adds every string of `other` and returns the map from its ids (by position) to ids here.
+    pub fn absorb(&mut self, other: &Self) -> Vec<StrId> {
+        other.list.iter().map(|text| self.intern(text)).collect()
+    }
+}
