@@ -1,1 +1,15 @@
-//! TODO
+//! Answers: what was kept, what is live, what grew, and why. No files, no drawing.
+
+mod call_site;
+pub mod findings;
+mod groups;
+pub mod growth;
+mod index;
+mod query;
+
+pub use call_site::{FrameOrigin, UserCode};
+pub use groups::{Group, GroupBy, group};
+pub use index::Index;
+pub use query::{
+    Apart, DeviceFilter, FreeBy, Query, RangeTotals, RowClass, RowRef, Selection, Totals, kept, totals,
+};

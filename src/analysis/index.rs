@@ -1,0 +1,134 @@
+//! What every question needs, computed once a session: labels of stacks and ops.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::UserCode;
+use crate::model::{Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
+
+/// The label of allocations without a Python stack, such as those of the autograd thread.
+pub const NO_STACK: &str = "(no Python stack)";
+/// The label of allocations whose op is not known.
+pub const NO_OP: &str = "(op not recorded)";
+/// The label of allocations outside every module.
+pub const NO_MODULE: &str = "(outside modules)";
+
+/// A session with the labels of its stacks and ops. Cheap to share; build it off the UI thread.
+#[derive(Debug)]
+pub struct Index {
+    /// The session.
+    pub session: Arc<Session>,
+    /// What counts as the user's own code.
+    pub user_code: UserCode,
+    labels: Strings,
+    processes: Vec<ProcessLabels>,
+}
+
+/// Labels of one process, all in the index's own string table so that processes can be grouped together.
+#[derive(Debug, Default)]
+struct ProcessLabels {
+    call_site_of_stack: Vec<StrId>,
+    op_of_stack: Vec<StrId>,
+    op: Vec<StrId>,
+    module: Vec<StrId>,
+}
+
+impl Index {
+    /// Labels every stack and op of a session.
+    pub fn new(session: Arc<Session>, user_code: UserCode) -> Self {
+        let texts: Vec<_> =
+            session.processes.par_iter().map(|process| texts_of(process, &user_code)).collect();
+        let mut labels = Strings::default();
+        let mut intern = |texts: Vec<String>| texts.iter().map(|text| labels.intern(text)).collect();
+        let processes = texts
+            .into_iter()
+            .map(|[call_sites, stack_ops, ops, modules]| ProcessLabels {
+                call_site_of_stack: intern(call_sites),
+                op_of_stack: intern(stack_ops),
+                op: intern(ops),
+                module: intern(modules),
+            })
+            .collect();
+        Self { session, user_code, labels, processes }
+    }
+
+    /// The text of a label.
+    pub fn label(&self, id: StrId) -> &str {
+        self.labels.get(id)
+    }
+
+    /// How many distinct labels there are: ids are `0..len`.
+    pub fn label_count(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// `file.py:LINE function` of the innermost user frame of a stack, or a text in parentheses when it has none.
+    pub fn call_site(&self, process: ProcessId, stack: StackId) -> StrId {
+        at(&self.processes[process.0 as usize].call_site_of_stack, stack.0)
+    }
+
+    /// The op of an allocation: the trace's, else the one that its stack names.
+    pub fn op(&self, process: ProcessId, op: OpId, stack: StackId) -> StrId {
+        let labels = &self.processes[process.0 as usize];
+        match labels.op.get(op.0 as usize) {
+            Some(&label) => label,
+            None => at(&labels.op_of_stack, stack.0),
+        }
+    }
+
+    /// The module path of an op.
+    pub fn module(&self, process: ProcessId, op: OpId) -> Option<StrId> {
+        self.processes[process.0 as usize]
+            .module
+            .get(op.0 as usize)
+            .copied()
+            .filter(|label| !label.is_empty())
+    }
+
+    /// What a trace recorded of an op.
+    pub fn op_details(&self, process: ProcessId, op: OpId) -> Option<Op> {
+        self.session.process(process).ops.get(op)
+    }
+
+    /// The frames of a stack as text, innermost first: `/home/ann/train.py:12 step`.
+    pub fn stack_lines(&self, process: ProcessId, stack: StackId) -> Vec<String> {
+        let process = self.session.process(process);
+        process
+            .stacks
+            .frames(stack)
+            .map(|frame| {
+                let (file, function) = (process.strings.get(frame.file), process.strings.get(frame.function));
+                match (file.is_empty(), frame.line) {
+                    (true, _) => function.to_owned(),
+                    (false, 0) => format!("{file} {function}"),
+                    (false, line) => format!("{file}:{line} {function}"),
+                }
+            })
+            .collect()
+    }
+}
+
+fn at(labels: &[StrId], index: u32) -> StrId {
+    labels.get(index as usize).copied().unwrap_or_default()
+}
+
+/// Call sites by stack, ops by stack, ops and modules by op, as text.
+fn texts_of(process: &Process, user_code: &UserCode) -> [Vec<String>; 4] {
+    let (strings, stacks): (&Strings, &Stacks) = (&process.strings, &process.stacks);
+    let ids = || (0..stacks.len() as u32).map(StackId);
+    let call_sites = ids()
+        .map(|stack| match user_code.call_site(strings, stacks, stack) {
+            Some(frame) => Stacks::format_frame(strings, frame),
+            None => user_code
+                .op_from_stack(strings, stacks, stack)
+                .map_or_else(|| NO_STACK.to_owned(), |op| format!("(library) {op}")),
+        })
+        .collect();
+    let stack_ops = ids()
+        .map(|stack| user_code.op_from_stack(strings, stacks, stack).unwrap_or_else(|| NO_OP.to_owned()))
+        .collect();
+    let ops = process.ops.iter().map(|op| strings.get(op.name).to_owned()).collect();
+    let modules = process.ops.iter().map(|op| strings.get(op.module).to_owned()).collect();
+    [call_sites, stack_ops, ops, modules]
+}
