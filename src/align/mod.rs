@@ -1,5 +1,9 @@
 //! Files on one time axis: clocks, processes, and the linking of traces with snapshots.
 
+mod merge;
+mod names;
+mod processes;
 mod session;
+mod steps;
 
 pub use session::{Opened, build};

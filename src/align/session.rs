@@ -3,7 +3,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::model::{Recording, Session};
+use rustc_hash::FxHashMap;
+
+use super::merge::{IdMap, Merged};
+use super::processes::{Member, group_by_process};
+use super::{names, steps};
+use crate::model::{
+    Alignment, AlignmentMethod, Annotation, Clock, Device, Link, Marker, NEVER_NS, Process, ProcessId,
+    Quantity, Recording, Segment, SegmentEvent, Series, Session, Source, SourceId, SourceKind, StackId,
+    TimeRange,
+};
+
+/// Within this time two annotations of one name are the same one, seen by a trace and a snapshot.
+const SAME_ANNOTATION_NS: i64 = 1_000_000;
 
 /// A file that was read.
 #[derive(Clone, Debug)]
@@ -16,7 +28,266 @@ pub struct Opened {
     pub offset_by_hand_ns: Option<i64>,
 }
 
-/// Joins files into a session. Quick enough to run again when a file is added or an offset set, but not on the UI thread.
-pub fn build(_opened: &[Opened]) -> Session {
-    Session::empty()
+/// Joins files into a session. Run it again when a file is added or an offset set, but not on the UI thread.
+pub fn build(opened: &[Opened]) -> Session {
+    let paths: Vec<PathBuf> = opened.iter().map(|file| file.path.clone()).collect();
+    let mut sources: Vec<Source> = opened
+        .iter()
+        .zip(names::short_names(&paths))
+        .map(|(file, name)| Source {
+            name,
+            path: file.path.clone(),
+            recording: file.recording.clone(),
+            alignment: alignment_of(file),
+            process: None,
+        })
+        .collect();
+
+    let members: Vec<Member<'_>> = sources
+        .iter()
+        .enumerate()
+        .filter(|(_, source)| has_process(&source.recording))
+        .map(|(index, source)| Member {
+            source: index as u32,
+            recording: &source.recording,
+            offset_ns: source.alignment.offset_ns,
+            rank_from_path: names::rank_from_path(&source.path),
+        })
+        .collect();
+    let mut built: Vec<(Process, Vec<Link>)> =
+        group_by_process(&members).iter().map(|group| build_process(group, &sources)).collect();
+    built.sort_by_key(|(process, _)| (process.rank, process.pid, process.sources.first().copied()));
+    let (processes, links): (Vec<Process>, Vec<Vec<Link>>) = built.into_iter().unzip();
+    for (index, process) in processes.iter().enumerate() {
+        for &source in &process.sources {
+            sources[source.0 as usize].process = Some(ProcessId(index as u32));
+        }
+    }
+    let span = span_of(&sources);
+    Session { sources, processes, links: links.into_iter().flatten().collect(), span }
+}
+
+/// Whether a recording tells of a process's memory, ops or stacks rather than of a device or a log.
+fn has_process(recording: &Recording) -> bool {
+    matches!(recording.kind, SourceKind::Trace | SourceKind::Snapshot)
+}
+
+/// What a source says by itself; logs are placed among the others afterwards.
+fn alignment_of(file: &Opened) -> Alignment {
+    let (offset_ns, method, confidence) = match (file.offset_by_hand_ns, file.recording.clock) {
+        (Some(offset_ns), _) => (offset_ns, AlignmentMethod::ByHand, 1.0),
+        (None, Clock::Unix) => (0, AlignmentMethod::SameClock, 1.0),
+        (None, _) => (0, AlignmentMethod::Assumed, 0.0),
+    };
+    Alignment { offset_ns, method, confidence, outside: 0, evidence: String::new() }
+}
+
+/// Everything that is placed for certain; all sources when none is.
+fn span_of(sources: &[Source]) -> TimeRange {
+    let spans = |is_sure: bool| {
+        sources
+            .iter()
+            .filter(move |source| !is_sure || source.alignment.confidence > 0.0)
+            .filter_map(Source::span)
+            .reduce(TimeRange::union)
+    };
+    spans(true).or_else(|| spans(false)).unwrap_or(TimeRange { start_ns: 0, end_ns: 0 })
+}
+
+fn build_process(members: &[Member<'_>], sources: &[Source]) -> (Process, Vec<Link>) {
+    let first = members[0];
+    let (mut merged, map) = Merged::new(first.recording, first.offset_ns);
+    let mut parts = Parts::default();
+    parts.add(&first, &map);
+    let mut links = Vec::new();
+    for member in &members[1..] {
+        let (map, matched) = merged.add(member.recording, member.offset_ns);
+        parts.add(member, &map);
+        if first.is_snapshot() && !member.is_snapshot() {
+            links.push(Link {
+                trace: SourceId(member.source),
+                snapshot: SourceId(first.source),
+                allocations: matched.allocations,
+                matched: matched.matched,
+            });
+        }
+    }
+    let annotations = parts.annotations(&merged);
+    let (steps, step_name) = steps::find_steps(&annotations, &merged.strings);
+    let has_snapshot = first.is_snapshot();
+    let recorded = members
+        .iter()
+        .filter(|member| member.is_snapshot() == has_snapshot)
+        .filter_map(Member::span)
+        .reduce(TimeRange::union)
+        .unwrap_or(TimeRange { start_ns: 0, end_ns: 0 });
+    let rank = members.iter().find_map(Member::rank);
+    let pid = members.iter().find_map(|member| member.recording.process.pid);
+    let label = match (rank, pid) {
+        (Some(rank), _) => format!("rank {rank}"),
+        (None, Some(pid)) => format!("process {pid}"),
+        (None, None) => sources[first.source as usize].name.clone(),
+    };
+    let mut process = Process {
+        label,
+        pid,
+        rank,
+        sources: members.iter().map(|member| SourceId(member.source)).collect(),
+        strings: Arc::new(merged.strings),
+        stacks: Arc::new(merged.stacks),
+        ops: Arc::new(merged.ops),
+        allocations: Arc::new(merged.allocations),
+        pools: merged.pools,
+        segments: parts.segments,
+        segment_events: parts.segment_events,
+        annotations,
+        steps,
+        step_name,
+        series: parts.series,
+        markers: parts.markers,
+        recorded,
+        has_snapshot,
+    };
+    number_steps(&mut process);
+    add_curves(&mut process);
+    (process, links)
+}
+
+/// Says for each allocation in which step it was made.
+fn number_steps(process: &mut Process) {
+    let allocations = Arc::make_mut(&mut process.allocations);
+    let mut step = 0;
+    for (row, &alloc_ns) in allocations.alloc_ns.iter().enumerate() {
+        while process.steps.get(step).is_some_and(|step| step.range.end_ns <= alloc_ns) {
+            step += 1;
+        }
+        if process.steps.get(step).is_some_and(|step| step.range.contains(alloc_ns)) {
+            allocations.step[row] = step as u32;
+        }
+    }
+}
+
+/// Adds the curves that the sources don't give: host memory, and devices whose trace has no totals, start at zero.
+fn add_curves(process: &mut Process) {
+    let mut devices: Vec<Device> = process.allocations.device.clone();
+    devices.sort_unstable();
+    devices.dedup();
+    for device in devices {
+        let is_there = process.series.iter().any(|series| {
+            series.device == device && series.quantity == Quantity::Allocated && !series.is_empty()
+        });
+        if !is_there {
+            let series = allocated_curve(process, device);
+            process.series.push(series);
+        }
+    }
+}
+
+/// Allocated bytes of one device from the allocations alone; what was there before the recording counts.
+fn allocated_curve(process: &Process, device: Device) -> Series {
+    let table = &process.allocations;
+    let mut level = 0_i64;
+    let mut changes: Vec<(i64, i64)> = Vec::new();
+    for row in (0..table.len()).filter(|&row| table.device[row] == device) {
+        let bytes = table.rounded_bytes[row].max(table.size_bytes[row]) as i64;
+        if table.alloc_ns[row] == crate::model::BEFORE_NS {
+            level += bytes;
+        } else {
+            changes.push((table.alloc_ns[row], bytes));
+        }
+        if table.free_completed_ns[row] != NEVER_NS {
+            changes.push((table.free_completed_ns[row], -bytes));
+        }
+    }
+    changes.sort_by_key(|&(time_ns, _)| time_ns);
+    let mut series = Series::new(Quantity::Allocated, device, true);
+    series.push(process.recorded.start_ns.min(changes.first().map_or(i64::MAX, |change| change.0)), level);
+    for (time_ns, bytes) in changes {
+        level += bytes;
+        series.push(time_ns, level);
+    }
+    series
+}
+
+/// What is gathered from the members beside the allocations.
+#[derive(Default)]
+struct Parts {
+    segments: Vec<Segment>,
+    segment_events: Vec<SegmentEvent>,
+    annotations: Vec<Annotation>,
+    series: Vec<Series>,
+    markers: Vec<Marker>,
+}
+
+impl Parts {
+    fn add(&mut self, member: &Member<'_>, map: &IdMap) {
+        let recording = member.recording;
+        let offset_ns = member.offset_ns;
+        if self.segments.is_empty() {
+            self.segments = recording.segments.clone();
+            for segment in &mut self.segments {
+                segment.pool = map.pool(segment.pool);
+                for block in &mut segment.blocks {
+                    block.stack = map.stack(block.stack);
+                }
+            }
+        }
+        let shifted = |event: &SegmentEvent| SegmentEvent {
+            time_ns: event.time_ns.saturating_add(offset_ns),
+            stack: map.stack(event.stack),
+            ..*event
+        };
+        // An earlier snapshot adds what the later one's ring lost.
+        let first_ns = self.segment_events.first().map_or(i64::MAX, |event| event.time_ns);
+        let mut earlier: Vec<SegmentEvent> =
+            recording.segment_events.iter().map(shifted).filter(|event| event.time_ns < first_ns).collect();
+        earlier.append(&mut self.segment_events);
+        self.segment_events = earlier;
+        self.annotations.extend(recording.annotations.iter().map(|annotation| Annotation {
+            name: map.string(annotation.name),
+            range: annotation.range.shifted(offset_ns),
+        }));
+        for series in &recording.series {
+            let mut series = series.clone();
+            series.times_ns.iter_mut().for_each(|time| *time = time.saturating_add(offset_ns));
+            self.append_series(series);
+        }
+        self.markers.extend(recording.markers.iter().map(|marker| Marker {
+            time_ns: marker.time_ns.saturating_add(offset_ns),
+            stack: if marker.stack.is_empty() { StackId::EMPTY } else { map.stack(marker.stack) },
+            ..marker.clone()
+        }));
+    }
+
+    /// Cycles of one profiler continue each other's curves.
+    fn append_series(&mut self, series: Series) {
+        let known = self.series.iter_mut().find(|known| {
+            known.quantity == series.quantity && known.device == series.device && known.pid == series.pid
+        });
+        match known {
+            Some(known) if known.times_ns.last() <= series.times_ns.first() => {
+                known.times_ns.extend(series.times_ns);
+                known.bytes.extend(series.bytes);
+            }
+            // What an earlier recording already tells of this time stays.
+            Some(_) => {}
+            None => self.series.push(series),
+        }
+    }
+
+    /// The annotations by start, each once.
+    fn annotations(&mut self, merged: &Merged) -> Vec<Annotation> {
+        let mut annotations = std::mem::take(&mut self.annotations);
+        annotations.sort_by_key(|annotation| (annotation.range.start_ns, annotation.range.end_ns));
+        let mut last_start: FxHashMap<crate::model::StrId, i64> = FxHashMap::default();
+        annotations.retain(|annotation| {
+            let start_ns = annotation.range.start_ns;
+            let is_twin = last_start.get(&annotation.name).is_some_and(|&last_ns| {
+                start_ns - last_ns <= SAME_ANNOTATION_NS && merged.strings.get(annotation.name).contains('#')
+            });
+            last_start.insert(annotation.name, start_ns);
+            !is_twin
+        });
+        annotations
+    }
 }
