@@ -1,0 +1,5 @@
+//! One binary for all integration tests: one link, shared helpers.
+#![expect(missing_docs, reason = "tests describe themselves")]
+
+mod figures;
+mod support;
