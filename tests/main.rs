@@ -2,4 +2,5 @@
 #![expect(missing_docs, reason = "tests describe themselves")]
 
 mod figures;
+mod mutations;
 mod support;
