@@ -79,5 +79,8 @@ fn ranks_of_one_run_stay_apart() {
     let session = open(&folder);
     let labels: Vec<&str> = session.processes.iter().map(|process| process.label.as_str()).collect();
     assert_eq!(labels, ["rank 0", "rank 1"]);
-    assert!(session.processes.iter().all(|process| process.sources.len() == 2), "each has its trace and snapshot");
+    assert!(
+        session.processes.iter().all(|process| process.sources.len() == 2),
+        "each has its trace and snapshot"
+    );
 }

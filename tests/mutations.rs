@@ -75,9 +75,11 @@ fn originals() -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 fn seed_of(path: &Path) -> u64 {
-    path.file_name().unwrap_or_default().as_encoded_bytes().iter().fold(7, |seed, &byte| {
-        seed.wrapping_mul(31).wrapping_add(u64::from(byte))
-    })
+    path.file_name()
+        .unwrap_or_default()
+        .as_encoded_bytes()
+        .iter()
+        .fold(7, |seed, &byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)))
 }
 
 #[test]
@@ -120,7 +122,8 @@ fn damaged_files_through_the_binary() {
                 mutate(&mut bytes, &mut random);
             }
             std::fs::write(&file, &bytes).unwrap();
-            let output = Command::new(env!("CARGO_BIN_EXE_vramscope")).arg("inspect").arg(&file).output().unwrap();
+            let output =
+                Command::new(env!("CARGO_BIN_EXE_vramscope")).arg("inspect").arg(&file).output().unwrap();
             let errors = String::from_utf8_lossy(&output.stderr);
             match output.status.code() {
                 Some(0) => done += 1,

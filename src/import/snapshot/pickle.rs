@@ -1,0 +1,619 @@
+//! A reader of pickles that holds plain data only: it never imports, calls or resolves anything.
+//!
+//! A pickle is a program for a stack machine. Of its opcodes (`pickletools.py` lists them) those that build numbers,
+//! texts, lists, tuples, dicts and sets are carried out; one that would import or call something is refused by name.
+//! Dicts are handed to a [`Builder`] as soon as they are filled, which may turn them into something smaller: the
+//! millions of event dicts of a snapshot become rows and never pile up.
+
+use crate::import::Progress;
+use crate::model::{StrId, Strings};
+
+/// How often progress is told and cancelling is looked at, in opcodes.
+const CHECK_EVERY: u32 = 1 << 16;
+
+/// A value of the machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Value {
+    None,
+    Bool(bool),
+    /// Unsigned 64-bit handles and addresses keep their bits.
+    Int(i64),
+    Float(f64),
+    Str(StrId),
+    /// A list, tuple, dict or set: an index into the machine's objects.
+    Object(u32),
+    /// What the builder made of a dict.
+    Made(u32, u32),
+}
+
+/// A container.
+#[derive(Debug, Default)]
+pub(super) struct Object {
+    pub kind: Kind,
+    /// Items; for a dict keys and values in turn.
+    pub items: Vec<Value>,
+    /// What the builder keeps beside a list, 0 at first.
+    pub cached: u32,
+    /// Where the memo holds it, so that a dict can be replaced there.
+    memo_slot: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    #[default]
+    List,
+    Dict,
+}
+
+/// Takes dicts as they are completed.
+pub(super) trait Builder {
+    /// What to keep instead of a dict with these keys and values; `None` keeps the dict.
+    fn dict(&mut self, items: &[Value], objects: &mut [Object]) -> Option<Value>;
+}
+
+/// What a pickle held.
+pub(super) struct Unpickled {
+    /// The object on top at the end; of a cut pickle, everything that was complete put together.
+    pub root: Option<Value>,
+    pub objects: Vec<Object>,
+    pub strings: Strings,
+    /// Where and why reading ended early.
+    pub cut: Option<Cut>,
+}
+
+/// Where a pickle ended early.
+pub(super) struct Cut {
+    pub byte: usize,
+    pub what: String,
+}
+
+/// Why a pickle can't be read at all.
+#[derive(Debug)]
+pub(super) enum PickleError {
+    Cancelled,
+    /// An opcode that would import or call.
+    Refused {
+        opcode: &'static str,
+        byte: usize,
+    },
+    /// Not a pickle, or a damaged one before anything useful.
+    Damaged {
+        what: String,
+        byte: usize,
+    },
+}
+
+/// Opcodes that would import, call or fetch something.
+const REFUSED: &[(u8, &str)] = &[
+    (b'c', "GLOBAL"),
+    (0x93, "STACK_GLOBAL"),
+    (b'R', "REDUCE"),
+    (b'b', "BUILD"),
+    (b'i', "INST"),
+    (b'o', "OBJ"),
+    (0x81, "NEWOBJ"),
+    (0x92, "NEWOBJ_EX"),
+    (0x82, "EXT1"),
+    (0x83, "EXT2"),
+    (0x84, "EXT4"),
+    (b'P', "PERSID"),
+    (b'Q', "BINPERSID"),
+    (0x97, "NEXT_BUFFER"),
+    (0x98, "READONLY_BUFFER"),
+];
+
+/// Runs a pickle of plain data. `strings` may hold strings whose ids the builder knows.
+pub(super) fn unpickle(
+    bytes: &[u8],
+    strings: Strings,
+    builder: &mut impl Builder,
+    progress: &Progress,
+) -> Result<Unpickled, PickleError> {
+    let mut machine = Machine {
+        bytes,
+        at: 0,
+        stack: Vec::new(),
+        marks: Vec::new(),
+        memo: Vec::new(),
+        objects: Vec::new(),
+        free: Vec::new(),
+        strings,
+        builder,
+    };
+    let fault = machine.run(progress)?;
+    let cut = fault.map(|what| Cut { byte: machine.at, what });
+    if cut.is_some() {
+        machine.close_open_containers();
+    }
+    Ok(Unpickled {
+        root: machine.stack.last().copied(),
+        objects: machine.objects,
+        strings: machine.strings,
+        cut,
+    })
+}
+
+struct Machine<'a, B> {
+    bytes: &'a [u8],
+    at: usize,
+    stack: Vec<Value>,
+    marks: Vec<usize>,
+    memo: Vec<Value>,
+    objects: Vec<Object>,
+    /// Objects whose dict the builder took, to be used again.
+    free: Vec<u32>,
+    strings: Strings,
+    builder: &'a mut B,
+}
+
+/// Why an opcode can't be carried out: the file ends, or it makes no sense.
+enum Fault {
+    End,
+    Bad(&'static str),
+    Refused(&'static str),
+}
+
+type Step<T> = Result<T, Fault>;
+
+impl<'a, B: Builder> Machine<'a, B> {
+    /// Runs to STOP. `Ok(Some(what))` when the pickle ends early.
+    fn run(&mut self, progress: &Progress) -> Result<Option<String>, PickleError> {
+        let mut until_check = CHECK_EVERY;
+        loop {
+            until_check -= 1;
+            if until_check == 0 {
+                until_check = CHECK_EVERY;
+                progress.set_done(self.at as u64);
+                if progress.is_cancelled() {
+                    return Err(PickleError::Cancelled);
+                }
+            }
+            let start = self.at;
+            match self.step() {
+                Ok(true) => return Ok(None),
+                Ok(false) => {}
+                Err(fault) => {
+                    self.at = start;
+                    return match fault {
+                        Fault::End => Ok(Some("the file ends".to_owned())),
+                        Fault::Refused(opcode) => Err(PickleError::Refused { opcode, byte: start }),
+                        Fault::Bad(what) if self.objects.is_empty() => {
+                            Err(PickleError::Damaged { what: what.to_owned(), byte: start })
+                        }
+                        Fault::Bad(what) => Ok(Some(what.to_owned())),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Carries out one opcode; true at STOP.
+    #[inline]
+    fn step(&mut self) -> Step<bool> {
+        let opcode = *self.take(1)?.first().ok_or(Fault::End)?;
+        match opcode {
+            // Memo, the commonest first.
+            b'j' => {
+                let slot = self.u32_at()?;
+                self.get(slot as usize)?;
+            }
+            b'h' => {
+                let slot = self.u8_at()?;
+                self.get(usize::from(slot))?;
+            }
+            0x94 => self.put(self.memo.len())?,
+            b'q' => {
+                let slot = self.u8_at()?;
+                self.put(usize::from(slot))?;
+            }
+            b'r' => {
+                let slot = self.u32_at()?;
+                self.put(slot as usize)?;
+            }
+            b'g' => {
+                let slot = self.decimal_line()?;
+                self.get(usize::try_from(slot).map_err(|_| Fault::Bad("a memo index is negative"))?)?;
+            }
+            b'p' => {
+                let slot = self.decimal_line()?;
+                self.put(usize::try_from(slot).map_err(|_| Fault::Bad("a memo index is negative"))?)?;
+            }
+            // Numbers.
+            b'K' => {
+                let value = self.u8_at()?;
+                self.stack.push(Value::Int(i64::from(value)));
+            }
+            b'M' => {
+                let bytes = self.take(2)?;
+                self.stack.push(Value::Int(i64::from(u16::from_le_bytes([bytes[0], bytes[1]]))));
+            }
+            b'J' => {
+                let value = self.u32_at()? as i32;
+                self.stack.push(Value::Int(i64::from(value)));
+            }
+            0x8a => {
+                let length = usize::from(self.u8_at()?);
+                self.long(length)?;
+            }
+            0x8b => {
+                let length = self.u32_at()? as usize;
+                self.long(length)?;
+            }
+            b'I' => {
+                let value = match self.line()? {
+                    b"00" => Value::Bool(false),
+                    b"01" => Value::Bool(true),
+                    text => Value::Int(decimal(text)?),
+                };
+                self.stack.push(value);
+            }
+            b'L' => {
+                let value = self.decimal_line()?;
+                self.stack.push(Value::Int(value));
+            }
+            b'G' => {
+                let bytes: [u8; 8] = self.take(8)?.try_into().map_err(|_| Fault::End)?;
+                self.stack.push(Value::Float(f64::from_be_bytes(bytes)));
+            }
+            b'F' => {
+                let text = std::str::from_utf8(self.line()?).ok().and_then(|text| text.trim().parse().ok());
+                self.stack.push(Value::Float(text.ok_or(Fault::Bad("a float is not a number"))?));
+            }
+            b'N' => self.stack.push(Value::None),
+            0x88 => self.stack.push(Value::Bool(true)),
+            0x89 => self.stack.push(Value::Bool(false)),
+            // Texts.
+            0x8c | b'U' | b'C' => {
+                let length = usize::from(self.u8_at()?);
+                self.text(length)?;
+            }
+            b'X' | b'T' | b'B' => {
+                let length = self.u32_at()? as usize;
+                self.text(length)?;
+            }
+            0x8d | 0x8e | 0x96 => {
+                let length = self.u64_at()?;
+                self.text(usize::try_from(length).map_err(|_| Fault::End)?)?;
+            }
+            b'S' => {
+                let line = self.line()?;
+                let text = String::from_utf8_lossy(unquote(line)).into_owned();
+                let id = self.strings.intern(&text);
+                self.stack.push(Value::Str(id));
+            }
+            b'V' => {
+                let text = unescape(&String::from_utf8_lossy(self.line()?));
+                let id = self.strings.intern(&text);
+                self.stack.push(Value::Str(id));
+            }
+            // Containers.
+            b'(' => self.marks.push(self.stack.len()),
+            b'}' => self.new_object(Kind::Dict, Vec::new()),
+            b']' | b')' | 0x8f => self.new_object(Kind::List, Vec::new()),
+            b'd' => {
+                let items = self.items()?;
+                self.new_object(Kind::Dict, Vec::new());
+                self.set_items(&items)?;
+            }
+            b'l' | b't' | 0x91 => {
+                let items = self.items()?;
+                self.new_object(Kind::List, items);
+            }
+            0x85..=0x87 => {
+                let count = usize::from(opcode - 0x84);
+                let start = self.stack.len().checked_sub(count).ok_or(Fault::Bad("a tuple lacks items"))?;
+                if self.marks.last().is_some_and(|&mark| mark > start) {
+                    return Err(Fault::Bad("a tuple lacks items"));
+                }
+                let items = self.stack.split_off(start);
+                self.new_object(Kind::List, items);
+            }
+            b'a' => {
+                let value = self.pop()?;
+                self.append(&[value])?;
+            }
+            b'e' | 0x90 => {
+                let mark = self.marks.pop().ok_or(Fault::Bad("a mark is missing"))?;
+                let target = mark.checked_sub(1).and_then(|index| self.stack.get(index).copied());
+                let Some(Value::Object(list)) = target else {
+                    return Err(Fault::Bad("items without a list"));
+                };
+                // The list stands below the mark on the stack, not among the items.
+                self.objects[list as usize].items.extend_from_slice(&self.stack[mark..]);
+                self.stack.truncate(mark);
+            }
+            b's' => {
+                let value = self.pop()?;
+                let key = self.pop()?;
+                self.set_items(&[key, value])?;
+            }
+            b'u' => {
+                let items = self.items()?;
+                self.set_items(&items)?;
+            }
+            // Stack and frames.
+            b'0' => {
+                self.pop()?;
+            }
+            b'1' => {
+                self.items()?;
+            }
+            b'2' => {
+                let top = *self.stack.last().ok_or(Fault::Bad("the stack is empty"))?;
+                self.stack.push(top);
+            }
+            0x80 => {
+                self.take(1)?;
+            }
+            0x95 => {
+                self.take(8)?;
+            }
+            b'.' => return Ok(true),
+            opcode => {
+                let refused = REFUSED.iter().find(|(code, _)| *code == opcode);
+                return Err(
+                    refused.map_or(Fault::Bad("an unknown opcode"), |&(_, name)| Fault::Refused(name))
+                );
+            }
+        }
+        Ok(false)
+    }
+
+    fn take(&mut self, count: usize) -> Step<&'a [u8]> {
+        let bytes = self.bytes.get(self.at..).and_then(|rest| rest.get(..count)).ok_or(Fault::End)?;
+        self.at += count;
+        Ok(bytes)
+    }
+
+    fn u8_at(&mut self) -> Step<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn u32_at(&mut self) -> Step<u32> {
+        let bytes = self.take(4)?;
+        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    fn u64_at(&mut self) -> Step<u64> {
+        let bytes: [u8; 8] = self.take(8)?.try_into().map_err(|_| Fault::End)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// The rest of a line, as protocol 0 writes arguments.
+    fn line(&mut self) -> Step<&'a [u8]> {
+        let rest = self.bytes.get(self.at..).ok_or(Fault::End)?;
+        let end = memchr::memchr(b'\n', rest).ok_or(Fault::End)?;
+        self.at += end + 1;
+        Ok(&rest[..end])
+    }
+
+    fn decimal_line(&mut self) -> Step<i64> {
+        decimal(self.line()?)
+    }
+
+    /// A little-endian two's complement integer. Numbers of 65 bits and more don't occur and are clamped.
+    fn long(&mut self, length: usize) -> Step<()> {
+        let bytes = self.take(length)?;
+        let is_negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
+        let mut wide = [if is_negative { 0xff } else { 0 }; 8];
+        let count = length.min(8);
+        wide[..count].copy_from_slice(&bytes[..count]);
+        let fits = bytes[count..].iter().all(|&byte| byte == if is_negative { 0xff } else { 0 });
+        let value = match (fits, is_negative) {
+            (true, _) => i64::from_le_bytes(wide),
+            (false, true) => i64::MIN,
+            (false, false) => i64::MAX,
+        };
+        self.stack.push(Value::Int(value));
+        Ok(())
+    }
+
+    fn text(&mut self, length: usize) -> Step<()> {
+        let bytes = self.take(length)?;
+        let id = match std::str::from_utf8(bytes) {
+            Ok(text) => self.strings.intern(text),
+            Err(_) => self.strings.intern(&String::from_utf8_lossy(bytes)),
+        };
+        self.stack.push(Value::Str(id));
+        Ok(())
+    }
+
+    fn get(&mut self, slot: usize) -> Step<()> {
+        let value = *self.memo.get(slot).ok_or(Fault::Bad("a memo entry is missing"))?;
+        self.stack.push(value);
+        Ok(())
+    }
+
+    fn put(&mut self, slot: usize) -> Step<()> {
+        let value = *self.stack.last().ok_or(Fault::Bad("the stack is empty"))?;
+        if let Value::Object(object) = value {
+            self.objects[object as usize].memo_slot = slot as u32;
+        }
+        match slot.cmp(&self.memo.len()) {
+            std::cmp::Ordering::Less => self.memo[slot] = value,
+            std::cmp::Ordering::Equal => self.memo.push(value),
+            // Picklers number the memo without large gaps: an index far beyond the file's size is damage.
+            std::cmp::Ordering::Greater if slot <= self.bytes.len() => {
+                self.memo.resize(slot, Value::None);
+                self.memo.push(value);
+            }
+            std::cmp::Ordering::Greater => return Err(Fault::Bad("a memo index is out of range")),
+        }
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Step<Value> {
+        if self.marks.last().is_some_and(|&mark| mark >= self.stack.len()) {
+            return Err(Fault::Bad("the stack is empty"));
+        }
+        self.stack.pop().ok_or(Fault::Bad("the stack is empty"))
+    }
+
+    /// Takes what stands above the last mark.
+    fn items(&mut self) -> Step<Vec<Value>> {
+        let mark = self
+            .marks
+            .pop()
+            .filter(|&mark| mark <= self.stack.len())
+            .ok_or(Fault::Bad("a mark is missing"))?;
+        Ok(self.stack.split_off(mark))
+    }
+
+    fn new_object(&mut self, kind: Kind, items: Vec<Value>) {
+        let object = Object { kind, items, cached: 0, memo_slot: NO_SLOT };
+        let index = match self.free.pop() {
+            Some(index) => {
+                let reused = &mut self.objects[index as usize];
+                // Keep the room that the dict before it took.
+                let mut room = std::mem::take(&mut reused.items);
+                *reused = object;
+                if reused.items.is_empty() {
+                    room.clear();
+                    reused.items = room;
+                }
+                index
+            }
+            None => {
+                self.objects.push(object);
+                self.objects.len() as u32 - 1
+            }
+        };
+        self.stack.push(Value::Object(index));
+    }
+
+    /// Adds keys and values to the dict on top, then offers it to the builder.
+    fn set_items(&mut self, items: &[Value]) -> Step<()> {
+        match self.stack.last().copied() {
+            Some(Value::Object(dict)) if self.objects[dict as usize].kind == Kind::Dict => {
+                self.objects[dict as usize].items.extend_from_slice(items);
+                self.offer(dict);
+                Ok(())
+            }
+            // A dict that the builder took and that goes on: what comes late is not needed.
+            Some(Value::Made(..)) => Ok(()),
+            _ => Err(Fault::Bad("items without a dict")),
+        }
+    }
+
+    /// Lets the builder take the dict on top of the stack.
+    fn offer(&mut self, dict: u32) {
+        let items = std::mem::take(&mut self.objects[dict as usize].items);
+        let made = self.builder.dict(&items, &mut self.objects);
+        let object = &mut self.objects[dict as usize];
+        object.items = items;
+        if let Some(made) = made {
+            if let Some(slot) = self.memo.get_mut(object.memo_slot as usize) {
+                *slot = made;
+            }
+            object.items.clear();
+            self.free.push(dict);
+            if let Some(top) = self.stack.last_mut() {
+                *top = made;
+            }
+        }
+    }
+
+    fn append(&mut self, items: &[Value]) -> Step<()> {
+        match self.stack.last() {
+            Some(&Value::Object(list)) => {
+                self.objects[list as usize].items.extend_from_slice(items);
+                Ok(())
+            }
+            _ => Err(Fault::Bad("items without a list")),
+        }
+    }
+
+    /// Puts together what a cut pickle left open: items go to the list or dict that they were meant for, so that
+    /// everything complete is reachable from the outermost container.
+    fn close_open_containers(&mut self) {
+        while let Some(mark) = self.marks.pop() {
+            if mark > self.stack.len() {
+                continue;
+            }
+            let mut items = self.stack.split_off(mark);
+            match self.stack.last().copied() {
+                Some(Value::Object(target)) if self.objects[target as usize].kind == Kind::Dict => {
+                    // One item of its own goes to a list by APPEND, without a mark: the list is the value before it.
+                    if items.len() % 2 == 1
+                        && let [.., Value::Object(list), last] = items[..]
+                        && self.objects[list as usize].kind == Kind::List
+                    {
+                        self.objects[list as usize].items.push(last);
+                    }
+                    items.truncate(items.len() / 2 * 2);
+                    // Not offered to the builder unless it is the outermost: an event without all its keys is not complete.
+                    self.objects[target as usize].items.append(&mut items);
+                }
+                Some(Value::Object(target)) => self.objects[target as usize].items.append(&mut items),
+                // A key without its value yet, or nothing: what was collected stays on the stack for the next mark.
+                _ => self.stack.append(&mut items),
+            }
+        }
+        self.fold_single_items();
+    }
+
+    /// Without marks (SETITEM, APPEND) open containers stand on the stack with their keys between them.
+    fn fold_single_items(&mut self) {
+        while self.stack.len() > 1 {
+            let Some(value) = self.stack.pop() else { return };
+            let below = self.stack.len();
+            let pair = match (below.checked_sub(2).map(|index| self.stack[index]), self.stack[below - 1]) {
+                (Some(Value::Object(dict)), key @ Value::Str(_))
+                    if self.objects[dict as usize].kind == Kind::Dict =>
+                {
+                    Some((dict, key))
+                }
+                _ => None,
+            };
+            if let Some((dict, key)) = pair {
+                self.stack.pop();
+                self.objects[dict as usize].items.extend([key, value]);
+            } else if let Value::Object(list) = self.stack[below - 1]
+                && self.objects[list as usize].kind == Kind::List
+            {
+                self.objects[list as usize].items.push(value);
+            }
+        }
+    }
+}
+
+/// The memo slot of an object that was never memoized.
+const NO_SLOT: u32 = u32::MAX;
+
+fn decimal(text: &[u8]) -> Step<i64> {
+    let text = std::str::from_utf8(text).map_err(|_| Fault::Bad("a number is not decimal"))?.trim();
+    let text = text.strip_suffix('L').unwrap_or(text);
+    let wide: i128 = text.parse().map_err(|_| Fault::Bad("a number is not decimal"))?;
+    Ok(i64::try_from(wide)
+        .unwrap_or_else(|_| u64::try_from(wide).map_or(i64::MIN, |unsigned| unsigned as i64)))
+}
+
+/// The text between the quotes of protocol 0's STRING.
+fn unquote(line: &[u8]) -> &[u8] {
+    match line {
+        [b'\'', inner @ .., b'\''] | [b'"', inner @ .., b'"'] => inner,
+        other => other,
+    }
+}
+
+/// `\uXXXX` escapes of protocol 0's UNICODE.
+fn unescape(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\\u") {
+        result.push_str(&rest[..at]);
+        let code = rest.get(at + 2..at + 6).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        match code {
+            Some(code) => {
+                result.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                rest = &rest[at + 6..];
+            }
+            None => {
+                result.push_str("\\u");
+                rest = &rest[at + 2..];
+            }
+        }
+    }
+    result.push_str(rest);
+    result
+}
