@@ -1,1 +1,14 @@
-fn main() {}
+//! Arguments, then the window or a command; nothing else.
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use vramscope::{app, cli};
+
+fn main() -> ExitCode {
+    let args = cli::Args::parse();
+    match args.command {
+        Some(command) => cli::run(&command),
+        None => app::run(args.paths),
+    }
+}

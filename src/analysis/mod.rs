@@ -5,11 +5,13 @@ pub mod findings;
 mod groups;
 pub mod growth;
 mod index;
+mod processes;
 mod query;
 
 pub use call_site::{FrameOrigin, UserCode};
 pub use groups::{Group, GroupBy, group};
 pub use index::Index;
+pub use processes::{ProcessSummary, compare_processes};
 pub use query::{
     Apart, DeviceFilter, FreeBy, Query, RangeTotals, RowClass, RowRef, Selection, Totals, kept, totals,
 };

@@ -1,1 +1,127 @@
-//! TODO
+//! Findings that travel: the report of a range as HTML, Markdown, JSON or CSV, and the session's tables.
+//!
+//! [`build`] turns an answer of the analysis into a [`Report`] of text and numbers; each format only writes it down.
+
+mod build;
+mod contract;
+mod csv;
+mod curves;
+mod html;
+mod json;
+mod markdown;
+mod redact;
+pub mod tables;
+mod words;
+
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+
+pub use build::build;
+pub(crate) use build::{link, source};
+pub use contract::*;
+pub use tables::Table;
+pub use words::range_label;
+
+/// What a report is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// One file that a browser opens, without network.
+    Html,
+    /// For an issue or a chat.
+    Markdown,
+    /// For scripts.
+    Json,
+    /// The groups as a table.
+    Csv,
+}
+
+impl Format {
+    /// All of them, in the order of menus.
+    pub const ALL: [Self; 4] = [Self::Html, Self::Markdown, Self::Json, Self::Csv];
+
+    /// The words for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Html => "HTML",
+            Self::Markdown => "Markdown",
+            Self::Json => "JSON",
+            Self::Csv => "CSV",
+        }
+    }
+
+    /// The usual extension of such a file, which is its name on the command line too.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Markdown => "md",
+            Self::Json => "json",
+            Self::Csv => "csv",
+        }
+    }
+
+    /// The format that a file's extension asks for.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "htm" => Some(Self::Html),
+            "markdown" => Some(Self::Markdown),
+            _ => Self::ALL.into_iter().find(|format| format.extension() == extension),
+        }
+    }
+}
+
+/// How a report is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// List every survivor, not only the largest.
+    pub all_allocations: bool,
+    /// Replace the names of users, hosts, folders, boards and processes.
+    pub redact: bool,
+    /// The command that gives this report again; empty leaves it out.
+    pub command: String,
+    /// The range in words; without it the report says it by steps or offsets.
+    pub range_label: Option<String>,
+}
+
+/// Writes a report down.
+///
+/// # Errors
+/// When a value can't be written in the format.
+pub fn render(report: &Report, format: Format) -> anyhow::Result<Vec<u8>> {
+    match format {
+        Format::Html => Ok(html::render(report).into_bytes()),
+        Format::Markdown => Ok(markdown::render(report).into_bytes()),
+        Format::Json => json::render(report),
+        Format::Csv => csv::render(report),
+    }
+}
+
+/// Writes a report into a file. An older file at `path` survives until the new one is complete.
+///
+/// # Errors
+/// When the file can't be written.
+pub fn write(report: &Report, format: Format, path: &Path) -> anyhow::Result<()> {
+    write_file(path, |file| Ok(file.write_all(&render(report, format)?)?))
+}
+
+/// Writes a file beside `path` and renames it when it is complete.
+pub(crate) fn write_file(
+    path: &Path,
+    fill: impl FnOnce(&mut std::fs::File) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let failed = || format!("the file can't be written: {}", path.display());
+    // Readable by whom the umask lets read, as any file that a program writes.
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.prefix(".vramscope-").tempfile_in(folder).with_context(failed)?;
+    fill(file.as_file_mut()).with_context(failed)?;
+    file.persist(path).with_context(failed)?;
+    Ok(())
+}

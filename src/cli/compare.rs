@@ -1,0 +1,6 @@
+//! TODO
+use super::Status;
+use super::args::CompareArgs;
+pub(super) fn run(_args: &CompareArgs) -> anyhow::Result<Status> {
+    anyhow::bail!("not there yet")
+}

@@ -1,0 +1,6 @@
+//! TODO
+use super::Status;
+use super::args::ExportArgs;
+pub(super) fn run(_args: &ExportArgs) -> anyhow::Result<Status> {
+    anyhow::bail!("not there yet")
+}

@@ -1,0 +1,264 @@
+//! `vramscope inspect`: what each file is.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::args::{InspectArgs, TextFormat};
+use super::{Status, open, output};
+use crate::analysis::Index;
+use crate::model::time::{format_duration, format_unix};
+use crate::model::{Source, TimeRange, format_bytes, format_count};
+use crate::report;
+
+/// The version of the JSON contract.
+const SCHEMA: &str = "vramscope.inspect/1";
+
+#[derive(Serialize)]
+struct Inspection {
+    schema: &'static str,
+    version: &'static str,
+    files: Vec<File>,
+    processes: Vec<Process>,
+    links: Vec<report::Link>,
+    first_ns: i64,
+    last_ns: i64,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum File {
+    Read(Box<ReadFile>),
+    NotRead { path: String, error: String, skipped: bool },
+}
+
+#[derive(Serialize)]
+struct ReadFile {
+    path: String,
+    #[serde(flatten)]
+    source: report::Source,
+    allocations: u64,
+    steps: u64,
+    lost_first_at: Option<u64>,
+    pid: Option<u64>,
+    rank: Option<u32>,
+    world_size: Option<u32>,
+    devices: Vec<DeviceFacts>,
+    facts: Vec<(String, String)>,
+}
+
+#[derive(Serialize)]
+struct DeviceFacts {
+    device: String,
+    name: String,
+    total_bytes: Option<u64>,
+    uuid: String,
+}
+
+#[derive(Serialize)]
+struct Process {
+    name: String,
+    rank: Option<u32>,
+    pid: Option<u64>,
+    sources: Vec<String>,
+    allocations: u64,
+    steps: u64,
+    first_step: Option<i64>,
+    last_step: Option<i64>,
+    step_name: String,
+    first_ns: i64,
+    last_ns: i64,
+    has_snapshot: bool,
+}
+
+pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
+    let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
+    let inspection = inspect(&loaded);
+    let text = match args.format {
+        TextFormat::Json => serde_json::to_string_pretty(&inspection)? + "\n",
+        TextFormat::Text => to_text(&inspection),
+    };
+    output::print(text.as_bytes())?;
+    loaded.complain()
+}
+
+fn inspect(loaded: &open::Loaded) -> Inspection {
+    let index = &loaded.index;
+    let session = &index.session;
+    let mut files: Vec<File> =
+        session.sources.iter().map(|source| File::Read(Box::new(read_file(index, source)))).collect();
+    let not_read = |skipped: bool| {
+        move |(path, error): &(std::path::PathBuf, crate::import::ImportError)| File::NotRead {
+            path: path.display().to_string(),
+            error: error.to_string(),
+            skipped,
+        }
+    };
+    files.extend(loaded.failed.iter().map(not_read(false)));
+    files.extend(loaded.skipped.iter().map(not_read(true)));
+    Inspection {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION"),
+        files,
+        processes: session.processes.iter().map(|process| self::process(index, process)).collect(),
+        links: session.links.iter().map(|link| report::link(index, link)).collect(),
+        first_ns: session.span.start_ns,
+        last_ns: last_ns(session.span),
+    }
+}
+
+fn last_ns(range: TimeRange) -> i64 {
+    range.end_ns.saturating_sub(1).max(range.start_ns)
+}
+
+fn read_file(index: &Index, source: &Source) -> ReadFile {
+    let recording = &source.recording;
+    let steps = source.process.zip(source.span()).map_or(0, |(id, span)| {
+        index.session.process(id).steps.iter().filter(|step| span.contains(step.range.start_ns)).count()
+    });
+    ReadFile {
+        path: source.path.display().to_string(),
+        source: report::source(index, source),
+        allocations: recording.allocations.len() as u64,
+        steps: steps as u64,
+        lost_first_at: recording.lost.first_at,
+        pid: recording.process.pid,
+        rank: recording.process.rank,
+        world_size: recording.process.world_size,
+        devices: recording
+            .devices
+            .iter()
+            .map(|info| DeviceFacts {
+                device: info.device.to_string(),
+                name: info.name.clone(),
+                total_bytes: info.total_bytes,
+                uuid: info.uuid.clone(),
+            })
+            .collect(),
+        facts: recording.facts.clone(),
+    }
+}
+
+fn process(index: &Index, process: &crate::model::Process) -> Process {
+    let name_of = |id: &crate::model::SourceId| index.session.source(*id).name.clone();
+    Process {
+        name: process.label.clone(),
+        rank: process.rank,
+        pid: process.pid,
+        sources: process.sources.iter().map(name_of).collect(),
+        allocations: process.allocations.len() as u64,
+        steps: process.steps.len() as u64,
+        first_step: process.steps.iter().map(|step| step.number).min(),
+        last_step: process.steps.iter().map(|step| step.number).max(),
+        step_name: process.step_name.clone(),
+        first_ns: process.recorded.start_ns,
+        last_ns: last_ns(process.recorded),
+        has_snapshot: process.has_snapshot,
+    }
+}
+
+fn to_text(inspection: &Inspection) -> String {
+    let mut text = String::new();
+    for file in &inspection.files {
+        match file {
+            File::Read(file) => file_text(&mut text, file),
+            File::NotRead { path, error, skipped: false } => line(&mut text, path, &["not opened", error]),
+            File::NotRead { .. } => {}
+        }
+    }
+    for process in &inspection.processes {
+        let mut facts = vec![counted(process.allocations, "allocation")];
+        if let (Some(first), Some(last)) = (process.first_step, process.last_step) {
+            facts.push(format!(
+                "{} {first} to {last} ({})",
+                counted(process.steps, "step"),
+                process.step_name
+            ));
+        }
+        facts.push(format!("in {}", process.sources.join(" and ")));
+        line(&mut text, &process.name, &facts.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    for link in &inspection.links {
+        let _ = writeln!(
+            text,
+            "{} of {} allocations of {} found in {}",
+            format_count(link.matched),
+            format_count(link.allocations),
+            link.trace,
+            link.snapshot
+        );
+    }
+    let skipped: Vec<&str> = inspection
+        .files
+        .iter()
+        .filter_map(|file| match file {
+            File::NotRead { path, skipped: true, .. } => Path::new(path).file_name()?.to_str(),
+            _ => None,
+        })
+        .collect();
+    if !skipped.is_empty() {
+        let _ = writeln!(text, "left out, of no known kind: {}", skipped.join(", "));
+    }
+    text
+}
+
+fn file_text(text: &mut String, file: &ReadFile) {
+    let source = &file.source;
+    let mut counts = vec![counted(source.events, "event")];
+    if file.allocations > 0 {
+        counts.push(counted(file.allocations, "allocation"));
+    }
+    if file.steps > 0 {
+        counts.push(counted(file.steps, "step"));
+    }
+    let mut lines = vec![source.format.clone(), counts.join(", ")];
+    if let (Some(first_ns), Some(last_ns)) = (source.first_ns, source.last_ns) {
+        lines.push(format!(
+            "{} to {}, {}",
+            format_unix(first_ns),
+            format_unix(last_ns),
+            format_duration(last_ns.saturating_sub(first_ns))
+        ));
+    }
+    let mut clock = format!("clock: {}", source.clock);
+    if source.offset_ns != 0 {
+        let sign = if source.offset_ns > 0 { "+" } else { "" };
+        let _ = write!(clock, ", {sign}{}", format_duration(source.offset_ns));
+    }
+    let _ = write!(clock, "; {}, confidence {:.0} %", source.alignment, source.confidence * 100.0);
+    if !source.evidence.is_empty() {
+        let _ = write!(clock, " ({})", source.evidence);
+    }
+    if source.outside > 0 {
+        let _ = write!(clock, "; {} outside the other sources", counted(source.outside, "point"));
+    }
+    lines.push(clock);
+    lines.extend(file.devices.iter().filter(|device| !device.name.is_empty()).map(|device| {
+        let total = device.total_bytes.map(|bytes| format!(", {}", format_bytes(bytes))).unwrap_or_default();
+        format!("{}: {}{total}", device.device, device.name)
+    }));
+    if source.lost_events > 0 || source.repaired_events > 0 {
+        let at =
+            file.lost_first_at.map(|at| format!(", the first at {}", format_count(at))).unwrap_or_default();
+        lines.push(format!(
+            "{} could not be read, {} read after a repair{at}",
+            counted(source.lost_events, "event"),
+            format_count(source.repaired_events)
+        ));
+    }
+    lines.extend(source.warnings.iter().map(|warning| format!("note: {warning}")));
+    line(text, &source.name, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// A heading with facts below it.
+fn line(text: &mut String, heading: &str, facts: &[&str]) {
+    let _ = writeln!(text, "{heading}");
+    for fact in facts {
+        let _ = writeln!(text, "  {fact}");
+    }
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", format_count(count), if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,131 @@
+//! Opens files in parallel and joins them into a session.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use anyhow::Context as _;
+
+use super::args::{Offset, Reading};
+use super::{Status, UsageError, complain};
+use crate::align::{self, Opened};
+use crate::analysis::{Index, UserCode};
+use crate::import::{self, ImportError, Progress};
+use crate::model::{Recording, Session};
+
+/// Files that were opened, and those that were not.
+pub(super) struct Loaded {
+    /// Their session.
+    pub index: Index,
+    /// The files that could not be used, and why.
+    pub failed: Vec<(PathBuf, ImportError)>,
+    /// Files of a folder that are of no kind known here, and why.
+    pub skipped: Vec<(PathBuf, ImportError)>,
+}
+
+impl Loaded {
+    /// Names the inputs that could not be used.
+    ///
+    /// # Errors
+    /// When nothing was left.
+    pub fn complain(&self) -> anyhow::Result<Status> {
+        let mut failed = self.failed.iter().map(|(_, error)| error);
+        if self.index.session.sources.is_empty() {
+            let last = failed.next_back();
+            failed.for_each(|error| complain(&error.to_string()));
+            match (last, self.skipped.first()) {
+                (Some(error), _) => anyhow::bail!("{error}"),
+                (None, Some((_, error))) => anyhow::bail!("nothing here can be opened; {error}"),
+                (None, None) => anyhow::bail!("the folder is empty"),
+            }
+        }
+        failed.for_each(|error| complain(&error.to_string()));
+        Ok(if self.failed.is_empty() { Status::Done } else { Status::InputLeftOut })
+    }
+}
+
+/// Opens everything that can be opened.
+///
+/// # Errors
+/// For an offset of a source that isn't there; files that can't be used are listed in the result.
+pub(super) fn open(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Loaded> {
+    let paths = import::expand_paths(files);
+    let mut opened = Vec::new();
+    let (mut failed, mut skipped) = (Vec::new(), Vec::new());
+    for (path, result) in paths.iter().zip(import_all(&paths)?) {
+        match result {
+            Ok(recording) => {
+                opened.push(Opened {
+                    path: path.clone(),
+                    recording: Arc::new(recording),
+                    offset_by_hand_ns: None,
+                });
+            }
+            // A folder may hold anything; a file that was named is meant.
+            Err(error @ (ImportError::Unknown { .. } | ImportError::Empty { .. }))
+                if !files.contains(path) =>
+            {
+                skipped.push((path.clone(), error));
+            }
+            Err(error) => failed.push((path.clone(), error)),
+        }
+    }
+    let mut session = align::build(&opened);
+    if !reading.offset.is_empty() {
+        set_offsets(&session, &mut opened, &reading.offset)?;
+        session = align::build(&opened);
+    }
+    let user_code = UserCode { paths: reading.user_code.clone() };
+    Ok(Loaded { index: Index::new(Arc::new(session), user_code), failed, skipped })
+}
+
+/// Imports files on as many threads as there are cores. Results come in the order of the paths.
+fn import_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Result<Recording, ImportError>>> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::with_capacity(paths.len()));
+    let work = || {
+        while let Some((number, path)) = next_path(paths, &next) {
+            let result = import::import_path(path, &Progress::default());
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(paths.len());
+    thread::scope(|scope| {
+        for number in 0..threads {
+            thread::Builder::new()
+                .name(format!("import {number}"))
+                .spawn_scoped(scope, work)
+                .context("no thread could be started")?;
+        }
+        Ok::<(), anyhow::Error>(())
+    })?;
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|&(number, _)| number);
+    Ok(results.into_iter().map(|(_, result)| result).collect())
+}
+
+fn next_path<'a>(paths: &'a [PathBuf], next: &AtomicUsize) -> Option<(usize, &'a Path)> {
+    let number = next.fetch_add(1, Ordering::Relaxed);
+    paths.get(number).map(|path| (number, path.as_path()))
+}
+
+fn set_offsets(session: &Session, opened: &mut [Opened], offsets: &[Offset]) -> anyhow::Result<()> {
+    for offset in offsets {
+        let is_meant =
+            |source: &crate::model::Source| source.name == offset.name || source.path.ends_with(&offset.name);
+        let mut found =
+            session.sources.iter().zip(&mut *opened).filter(|(source, _)| is_meant(source)).peekable();
+        if found.peek().is_none() {
+            let names: Vec<&str> = session.sources.iter().map(|source| source.name.as_str()).collect();
+            return Err(UsageError(format!(
+                "no source is named `{}`; there are {}",
+                offset.name,
+                names.join(", ")
+            ))
+            .into());
+        }
+        found.for_each(|(_, file)| file.offset_by_hand_ns = Some(offset.offset_ns));
+    }
+    Ok(())
+}

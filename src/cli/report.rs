@@ -1,0 +1,63 @@
+//! `vramscope report`.
+
+use super::args::{ReportArgs, ReportFormat};
+use super::{Status, complain, open, select};
+use crate::report::{self, Format, Options};
+
+pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
+    let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
+    let status = loaded.complain()?;
+    let index = &loaded.index;
+    let selected = select::select(index, &args.selecting)?;
+    if !selected.query.range.overlaps(index.session.span) {
+        complain("the range lies outside the recording, so nothing was allocated in it");
+    }
+    let options = Options {
+        all_allocations: args.all,
+        redact: args.redact,
+        command: command_line(std::env::args().skip(1), args),
+        range_label: selected.label,
+    };
+    let report = report::build(index, &selected.query, args.group_by.into(), &options);
+    let format = match (args.format, args.output.path()) {
+        (Some(format), _) => Format::from(format),
+        (None, Some(path)) => Format::of_path(path).unwrap_or(ReportFormat::Md.into()),
+        (None, None) => ReportFormat::Md.into(),
+    };
+    args.output.write(&report::render(&report, format)?)?;
+    Ok(status)
+}
+
+/// The command as it was typed, quoted for a shell. Redacted reports name no paths.
+fn command_line(typed: impl Iterator<Item = String>, args: &ReportArgs) -> String {
+    let is_path = |word: &str| {
+        let path = std::path::Path::new(word);
+        args.inputs.files.iter().any(|file| file == path) || args.output.output.as_deref() == Some(path)
+    };
+    let words =
+        typed.map(|word| if args.redact && is_path(&word) { "PATH".to_owned() } else { quote(&word) });
+    std::iter::once("vramscope".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a POSIX shell reads it back.
+fn quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,%@".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quote("run/trace.json.gz"), "run/trace.json.gz");
+        assert_eq!(quote("my run"), "'my run'");
+        assert_eq!(quote("it's; rm"), r"'it'\''s; rm'");
+        assert_eq!(quote(""), "''");
+    }
+}

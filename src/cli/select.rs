@@ -1,0 +1,164 @@
+//! From what was typed to a query: processes by name, devices by number, times by step, offset or share.
+
+use super::UsageError;
+use super::args::Selecting;
+use crate::analysis::growth::{self, Suggestion};
+use crate::analysis::{DeviceFilter, Index, Query, Selection};
+use crate::model::time::{TimeSpec, format_unix};
+use crate::model::{Device, ProcessId, Session, Step, TimeRange};
+
+/// A query, and the range in words when it was suggested.
+pub(super) struct Selected {
+    pub query: Query,
+    pub label: Option<String>,
+}
+
+/// Which of the two ends of a range is looked up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    From,
+    To,
+}
+
+/// Looks up what was typed.
+///
+/// # Errors
+/// [`UsageError`] for a name, device, step or range that isn't there.
+pub(super) fn select(index: &Index, args: &Selecting) -> Result<Selected, UsageError> {
+    let session = &index.session;
+    let process = args.source.as_deref().map(|name| find_process(session, name)).transpose()?;
+    let device = args.device.as_deref().map_or(Ok(DeviceFilter::Gpus), |text| find_device(session, text))?;
+    let selection = Selection { process, device };
+    let (range, label) = match (args.from, args.to) {
+        (None, None) => {
+            let first = growth::suggest(index, selection).into_iter().next();
+            let Suggestion { range, label, .. } = first.unwrap_or_else(|| Suggestion {
+                range: session.span,
+                bytes: 0,
+                label: "the whole run".to_owned(),
+            });
+            (range, Some(label))
+        }
+        (from, to) => {
+            let at = |spec: TimeSpec, end| find_time(session, selection, spec, end);
+            let start_ns = from.map_or(Ok(session.span.start_ns), |spec| at(spec, End::From))?;
+            let end_ns = to.map_or(Ok(session.span.end_ns), |spec| at(spec, End::To))?;
+            if start_ns >= end_ns {
+                return Err(UsageError(format!(
+                    "the range is empty: it would begin at {} and end at {}",
+                    format_unix(start_ns),
+                    format_unix(end_ns)
+                )));
+            }
+            (TimeRange { start_ns, end_ns }, None)
+        }
+    };
+    Ok(Selected { query: Query { selection, range, free_by: args.free_by.into() }, label })
+}
+
+fn find_process(session: &Session, name: &str) -> Result<ProcessId, UsageError> {
+    let wanted = name.trim().to_lowercase();
+    let ids = || (0..session.processes.len() as u32).map(ProcessId);
+    let by_process = ids().find(|&id| {
+        let process = session.process(id);
+        process.label.to_lowercase() == wanted
+            || process.rank.is_some_and(|rank| format!("rank{rank}") == wanted.replace([' ', '-', '_'], ""))
+            || process.pid.is_some_and(|pid| pid.to_string() == wanted)
+    });
+    if let Some(id) = by_process {
+        return Ok(id);
+    }
+    let source = session.sources.iter().find(|source| source.name == name || source.path.ends_with(name));
+    match source.map(|source| (source, source.process)) {
+        Some((_, Some(id))) => Ok(id),
+        Some((source, None)) => {
+            Err(UsageError(format!("a {} holds no allocations: {}", source.kind().label(), source.name)))
+        }
+        None => {
+            let processes = session.processes.iter().map(|process| process.label.as_str());
+            let sources = session.sources.iter().filter(|source| source.process.is_some());
+            let names: Vec<&str> = processes.chain(sources.map(|source| source.name.as_str())).collect();
+            Err(UsageError(format!("no process or source is named `{name}`; there are {}", names.join(", "))))
+        }
+    }
+}
+
+fn find_device(session: &Session, text: &str) -> Result<DeviceFilter, UsageError> {
+    let text = text.trim().to_lowercase();
+    match text.as_str() {
+        "all" => return Ok(DeviceFilter::All),
+        "cpu" => return Ok(DeviceFilter::Host),
+        "gpu" | "gpus" => return Ok(DeviceFilter::Gpus),
+        _ => {}
+    }
+    let mut devices: Vec<Device> =
+        session.processes.iter().flat_map(|process| process.allocations.device.iter().copied()).collect();
+    devices.extend(session.curves().map(|(_, _, series, _)| series.device));
+    devices.sort_unstable();
+    devices.dedup();
+    let is_meant = |device: &Device| {
+        device.to_string() == text || (!device.is_host() && device.index.to_string() == text)
+    };
+    devices.iter().copied().find(is_meant).map(DeviceFilter::One).ok_or_else(|| {
+        let names: Vec<String> = devices.iter().map(ToString::to_string).collect();
+        UsageError(format!("no device `{text}`; there are {}", names.join(", ")))
+    })
+}
+
+fn find_time(session: &Session, selection: Selection, spec: TimeSpec, end: End) -> Result<i64, UsageError> {
+    let span = session.span;
+    match spec {
+        TimeSpec::UnixNs(time_ns) => Ok(time_ns),
+        TimeSpec::OffsetNs(offset_ns) => Ok(span.start_ns.saturating_add(offset_ns)),
+        TimeSpec::Share(share) => {
+            Ok(span.start_ns.saturating_add((span.duration_ns() as f64 * share) as i64))
+        }
+        TimeSpec::Step(number) => find_step(session, selection, number, end),
+    }
+}
+
+/// The start of a step; of the earliest process that has it. A range may also end at the step after the last: where
+/// the last one ends.
+fn find_step(session: &Session, selection: Selection, number: i64, end: End) -> Result<i64, UsageError> {
+    let steps = || selection.processes(session).flat_map(|id| &session.process(id).steps);
+    let start = steps().filter(|step| step.number == number).map(|step| step.range.start_ns).min();
+    let last = steps().max_by_key(|step| step.number);
+    let end_of_last = last
+        .filter(|last| end == End::To && last.number.checked_add(1) == Some(number))
+        .map(|last| last.range.end_ns);
+    start.or(end_of_last).ok_or_else(|| {
+        let mut numbers: Vec<i64> = steps().map(|step: &Step| step.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        UsageError(match numbers.as_slice() {
+            [] => format!("no step {number}: these files name no steps; use +1.25s or 40% instead"),
+            numbers => format!("no step {number}; there are steps {}", runs(numbers)),
+        })
+    })
+}
+
+/// `0 to 4, 8 to 15`.
+fn runs(numbers: &[i64]) -> String {
+    let mut runs: Vec<(i64, i64)> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let texts: Vec<String> = runs
+        .iter()
+        .map(|&(first, last)| if first == last { first.to_string() } else { format!("{first} to {last}") })
+        .collect();
+    texts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_said_as_runs() {
+        assert_eq!(runs(&[0, 1, 2, 5, 8, 9]), "0 to 2, 5, 8 to 9");
+    }
+}

@@ -1,0 +1,5 @@
+//! TODO
+use super::Report;
+pub(super) fn render(report: &Report) -> String {
+    report.summary.clone()
+}

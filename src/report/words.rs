@@ -1,0 +1,76 @@
+//! The sentences of a report: what the range is, and what was found in it.
+
+use super::Report;
+use crate::analysis::{DeviceFilter, Index, Selection};
+use crate::model::time::format_offset;
+use crate::model::{Step, TimeRange, format_bytes, format_count};
+
+/// The range in words: `steps 8 to 15` when it begins and ends at steps, else offsets from the session's start.
+pub fn range_label(index: &Index, selection: Selection, range: TimeRange) -> String {
+    let session = &index.session;
+    if range == session.span {
+        return "the whole run".to_owned();
+    }
+    let by_steps = selection.processes(session).find_map(|id| steps_label(&session.process(id).steps, range));
+    by_steps.unwrap_or_else(|| {
+        let start_ns = session.span.start_ns;
+        format!("{} to {}", format_offset(range.start_ns, start_ns), format_offset(range.end_ns, start_ns))
+    })
+}
+
+/// `None` unless the range begins where a step begins and ends where one begins or the last one ends.
+fn steps_label(steps: &[Step], range: TimeRange) -> Option<String> {
+    let first = steps.iter().position(|step| step.range.start_ns == range.start_ns)?;
+    let after = steps.partition_point(|step| step.range.start_ns < range.end_ns);
+    let last = after.checked_sub(1).filter(|&last| last >= first)?;
+    let ends_at_step = match steps.get(after) {
+        Some(next) => next.range.start_ns == range.end_ns || steps[last].range.end_ns == range.end_ns,
+        None => steps[last].range.end_ns <= range.end_ns,
+    };
+    ends_at_step.then(|| match (steps[first].number, steps[last].number) {
+        (first, last) if first == last => format!("step {first}"),
+        (first, last) => format!("steps {first} to {last}"),
+    })
+}
+
+/// `process 445, cuda:0`.
+pub(super) fn selection_text(index: &Index, selection: Selection) -> String {
+    let process = match selection.process {
+        Some(id) => index.session.process(id).label.clone(),
+        None => match index.session.processes.as_slice() {
+            [one] => one.label.clone(),
+            processes => format!("all {} processes", format_count(processes.len() as u64)),
+        },
+    };
+    let device = match selection.device {
+        DeviceFilter::Gpus => "GPU memory".to_owned(),
+        DeviceFilter::Host => "host memory".to_owned(),
+        DeviceFilter::All => "all memory".to_owned(),
+        DeviceFilter::One(device) => device.to_string(),
+    };
+    format!("{process}, {device}")
+}
+
+/// `vramscope found 573.8 MiB kept in steps 8 to 15, most of it at record.py:63 validate`.
+pub(super) fn summary(report: &Report) -> String {
+    let label = &report.range.label;
+    let (total, definition) = match report.free_by.as_str() {
+        "range-end" => (report.survivors.range_end, "not freed by the end of the range"),
+        _ => (report.survivors.recording_end, "not freed by the end of the recording"),
+    };
+    if report.processes.iter().all(|process| process.allocations == 0) {
+        return "These files hold no allocations; add a memory snapshot or a profiler trace to see what is kept".to_owned();
+    }
+    if total.count == 0 {
+        return format!("vramscope found nothing kept in {label}: every allocation made there was freed");
+    }
+    let found = format!("vramscope found {} {definition} in {label}", format_bytes(total.bytes));
+    match report.groups.first() {
+        Some(group) if group.bytes.saturating_mul(2) > total.bytes => {
+            let place = if report.group_by == "call-site" { &group.key } else { &group.call_site };
+            format!("{found}, most of it at {place}")
+        }
+        Some(group) => format!("{found}, {} of it at {}", format_bytes(group.bytes), group.call_site),
+        None => found,
+    }
+}
