@@ -72,8 +72,8 @@ impl Index {
     pub fn op(&self, process: ProcessId, op: OpId, stack: StackId) -> StrId {
         let labels = &self.processes[process.0 as usize];
         match labels.op.get(op.0 as usize) {
-            Some(&label) => label,
-            None => at(&labels.op_of_stack, stack.0),
+            Some(&label) if !label.is_empty() => label,
+            _ => at(&labels.op_of_stack, stack.0),
         }
     }
 
