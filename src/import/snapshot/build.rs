@@ -433,15 +433,15 @@ impl Builder<'_> {
             let device = integer(get(items, word::device)).unwrap_or(0);
             let annotations = &mut self.recording.annotations;
             match get(items, word::stage) {
-                Some(Value::Str(word::START)) => {
+                Some(Value::Str(word::stage_start)) => {
                     open.entry((name, device)).or_default().push(annotations.len());
                     let end_ns = span.map_or(time_ns, |span| span.end_ns);
                     annotations
                         .push(Annotation { name, range: TimeRange::new(time_ns, end_ns.max(time_ns)) });
                 }
-                Some(Value::Str(word::END)) => match open.get_mut(&(name, device)).and_then(Vec::pop) {
+                Some(Value::Str(word::stage_end)) => match open.get_mut(&(name, device)).and_then(Vec::pop) {
                     Some(index) => {
-                        annotations[index].range.end_ns = time_ns.max(annotations[index].range.start_ns)
+                        annotations[index].range.end_ns = time_ns.max(annotations[index].range.start_ns);
                     }
                     None => {
                         let start_ns = span.map_or(time_ns, |span| span.start_ns);

@@ -50,15 +50,13 @@ pub(super) fn attribute(collected: &mut Collected) -> Attributed {
         depth: Vec::with_capacity(collected.slices.len()),
     };
     let mut first = 0;
-    for thread in 0..collected.threads.len() {
+    for (thread, events) in by_thread.iter().enumerate() {
         let count = collected.slices[first..].partition_point(|slice| slice.thread as usize == thread);
         let slices = &collected.slices[first..first + count];
         first += count;
-        sweep.thread(
-            slices,
-            &by_thread[thread],
-            collected_parts(&mut collected.strings, &collected.op_args, memory, &forward),
-        );
+        let parts =
+            Parts { strings: &mut collected.strings, op_args: &collected.op_args, memory, forward: &forward };
+        sweep.thread(slices, events, parts);
     }
     Attributed { ops: sweep.ops, stacks: sweep.stacks, op: sweep.op, stack: sweep.stack, depth: sweep.depth }
 }
@@ -69,15 +67,6 @@ struct Parts<'a> {
     op_args: &'a [super::collect::OpArgs],
     memory: &'a [super::collect::MemoryEvent],
     forward: &'a FxHashMap<i64, Vec<(i64, StrId)>>,
-}
-
-fn collected_parts<'a>(
-    strings: &'a mut Strings,
-    op_args: &'a [super::collect::OpArgs],
-    memory: &'a [super::collect::MemoryEvent],
-    forward: &'a FxHashMap<i64, Vec<(i64, StrId)>>,
-) -> Parts<'a> {
-    Parts { strings, op_args, memory, forward }
 }
 
 /// Forward ops by sequence number with their starts. The last one to start with a number is the one whose node the

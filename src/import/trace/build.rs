@@ -102,9 +102,9 @@ fn process_hint(collected: &Collected, header: &Header, path: &Path) -> ProcessH
         }
     };
     if collected.memory.is_empty() {
-        of_slices.for_each(&mut count)
+        of_slices.for_each(&mut count);
     } else {
-        of_memory.for_each(&mut count)
+        of_memory.for_each(&mut count);
     }
     let most =
         counts.into_iter().max_by_key(|&(pid, count)| (count, std::cmp::Reverse(pid))).map(|(pid, _)| pid);

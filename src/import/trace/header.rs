@@ -39,7 +39,7 @@ pub(super) fn is_trace(head: &[u8]) -> bool {
     let is_array = head.iter().find(|byte| !byte.is_ascii_whitespace() && **byte < 0x80) == Some(&b'[');
     is_array
         && scan::first_event(head)
-            .is_some_and(|event| !event.ph.is_empty() && !(event.ts.is_empty() && event.pid.is_empty()))
+            .is_some_and(|event| !event.ph.is_empty() && (!event.ts.is_empty() || !event.pid.is_empty()))
 }
 
 impl Header {

@@ -7,6 +7,7 @@ use super::event::Event;
 use super::repair;
 
 /// What became of one event.
+#[expect(clippy::large_enum_variant, reason = "the large variant is the common one and is never stored")]
 pub(super) enum Found<'a> {
     /// Read as it stands.
     Strict(Event<'a>),
