@@ -1,5 +1,373 @@
-//! TODO
-use super::Report;
+//! The report as one page: no network, no script, everything escaped.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::words::{apart_rows, clock_text, group_label, notes, steps_text, total_rows};
+use super::{Allocation, Finding, Group, Process, Report, chart};
+use crate::model::time::{format_duration, format_offset, format_unix};
+use crate::model::{format_bytes, format_bytes_exact, format_count, format_delta_bytes};
+
+const STYLE: &str = include_str!("../../assets/report.css");
+const MAX_GROUPS: usize = 200;
+const MAX_ALLOCATIONS: usize = 100;
+
+/// Writes the whole page.
 pub(super) fn render(report: &Report) -> String {
-    report.summary.clone()
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="generator" content=(format!("vramscope {}", report.version));
+                // Nothing is loaded from anywhere, and nothing runs.
+                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
+                title { (report.summary) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { (report.summary) }
+                    p.soft { (scope(report)) }
+                }
+                main {
+                    (totals(report))
+                    (curves(report))
+                    (findings(report))
+                    (groups(report))
+                    (processes(report))
+                    (allocations(report))
+                    (sources(report))
+                    (apart(report))
+                    (reproduce(report))
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn scope(report: &Report) -> String {
+    let range = &report.range;
+    format!(
+        "{} of {}: {} to {}, {}",
+        range.label,
+        report.selection,
+        format_unix(range.start_ns),
+        format_unix(range.end_ns),
+        format_duration(range.end_ns.saturating_sub(range.start_ns))
+    )
+}
+
+fn totals(report: &Report) -> Markup {
+    html! {
+        dl.totals {
+            @for row in total_rows(report) {
+                div.chosen[row.is_chosen] {
+                    dt { (row.label) }
+                    dd.bytes { (row.bytes) }
+                    dd.soft {
+                        @if let Some(count) = row.count { (format_count(count)) " allocations, " }
+                        (row.exact)
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn curves(report: &Report) -> Markup {
+    let Some(picture) = chart::svg(report) else { return html! {} };
+    html! {
+        figure {
+            (picture)
+            ul.legend {
+                @for (position, curve) in chart::chosen(report).into_iter().enumerate() {
+                    li {
+                        svg width="14" height="10" aria-hidden="true" {
+                            rect class=(format!("s{position}")) y="3" width="14" height="4" {}
+                        }
+                        " " (curve.quantity) " " span.soft { (curve.device) ", " (curve.origin) }
+                    }
+                }
+            }
+            figcaption {
+                "Memory over time from the session's start. The marked stretch is " (report.range.label) "."
+                @if !report.steps.is_empty() { " The upper row of numbers names the training steps." }
+            }
+        }
+    }
+}
+
+fn findings(report: &Report) -> Markup {
+    html! {
+        @if !report.findings.is_empty() {
+            section {
+                h2 { "Findings" }
+                @for finding in &report.findings { (self::finding(finding)) }
+            }
+        }
+    }
+}
+
+fn finding(finding: &Finding) -> Markup {
+    html! {
+        article class=(format!("finding {}", finding.severity)) {
+            h3 { (finding.title) }
+            p.soft {
+                span.severity { (finding.severity) }
+                ", " (format!("{:.0}", finding.confidence * 100.0)) " % sure"
+                @if finding.bytes > 0 { ", " (format_bytes(finding.bytes)) }
+                @if finding.per_step_bytes > 0 { ", " (format_bytes(finding.per_step_bytes)) " per step" }
+            }
+            @if !finding.evidence.is_empty() {
+                ul { @for evidence in &finding.evidence { li { (evidence) } } }
+            }
+            @if !finding.call_sites.is_empty() {
+                p {
+                    "At "
+                    @for (position, site) in finding.call_sites.iter().take(8).enumerate() {
+                        @if position > 0 { ", " }
+                        code { (site) }
+                    }
+                }
+            }
+            p { (finding.advice) }
+            @if !finding.code_after.is_empty() {
+                pre {
+                    @for line in finding.code_before.lines() { span.removed { "- " (line) } "\n" }
+                    @for line in finding.code_after.lines() { span.added { "+ " (line) } "\n" }
+                }
+            }
+            @if !finding.confirm.is_empty() {
+                p { span.soft { "To confirm" } }
+                pre { (finding.confirm) }
+            }
+        }
+    }
+}
+
+fn groups(report: &Report) -> Markup {
+    let all: u64 = report.groups.iter().map(|group| group.bytes).sum();
+    html! {
+        section {
+            h2 { "Kept, by " (group_label(report)) }
+            @if report.groups.is_empty() {
+                p { "Nothing: every allocation of the range was freed." }
+            } @else {
+                div.wide {
+                    table {
+                        thead {
+                            tr {
+                                th { (group_label(report)) }
+                                th.number { "bytes" }
+                                th.number { "count" }
+                                th.number { "per step" }
+                                th { "steps" }
+                                th { "ops" }
+                            }
+                        }
+                        tbody {
+                            @for group in report.groups.iter().take(MAX_GROUPS) { (group_row(group, all)) }
+                        }
+                    }
+                }
+                @if report.groups.len() > MAX_GROUPS {
+                    p.soft { (format_count((report.groups.len() - MAX_GROUPS) as u64)) " more are left out here; the JSON report has them" }
+                }
+            }
+        }
+    }
+}
+
+fn group_row(group: &Group, all_bytes: u64) -> Markup {
+    let share = group.bytes as f64 / all_bytes.max(1) as f64 * 100.0;
+    html! {
+        tr {
+            td {
+                @if group.stack.is_empty() {
+                    span.mono { (group.key) }
+                } @else {
+                    details {
+                        summary { span.mono { (group.key) } }
+                        pre { (group.stack.join("\n")) }
+                    }
+                }
+                span.share style=(format!("width:{share:.1}%")) {}
+            }
+            td.number title=(format_bytes_exact(group.bytes)) { (format_bytes(group.bytes)) }
+            td.number { (format_count(group.count)) }
+            td.number { @if let Some(steps) = group.steps { (format_bytes(steps.per_step_bytes)) } }
+            td { @if let Some(steps) = group.steps { (steps_text(steps)) } }
+            td.mono { (group.ops.join(", ")) }
+        }
+    }
+}
+
+fn processes(report: &Report) -> Markup {
+    html! {
+        @if report.processes.len() > 1 {
+            section {
+                h2 { "Processes" }
+                div.wide {
+                    table {
+                        thead {
+                            tr {
+                                th { "process" }
+                                th.number { "kept" }
+                                th.number { "count" }
+                                th.number { "growth per step" }
+                                th.number { "peak allocated" }
+                                th { "first finding" }
+                            }
+                        }
+                        tbody { @for process in &report.processes { (process_row(process)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn process_row(process: &Process) -> Markup {
+    html! {
+        tr {
+            td { (process.name) @if process.is_outlier { " " span.outlier { "stands out" } } }
+            td.number { (format_bytes(process.survivors.bytes)) }
+            td.number { (format_count(process.survivors.count)) }
+            td.number { @if let Some(growth) = process.growth_per_step_bytes { (format_delta_bytes(growth)) } }
+            td.number { @if let Some(peak) = process.peak_bytes { (format_bytes(peak)) } }
+            td { (process.finding.as_deref().unwrap_or_default()) }
+        }
+    }
+}
+
+fn allocations(report: &Report) -> Markup {
+    let shown = &report.allocations[..report.allocations.len().min(MAX_ALLOCATIONS)];
+    html! {
+        @if !shown.is_empty() {
+            section {
+                h2 { "The largest of them" }
+                details {
+                    summary {
+                        (format_count(shown.len() as u64)) " of " (format_count(report.allocations_total)) " allocations"
+                    }
+                    div.wide {
+                        table {
+                            thead {
+                                tr {
+                                    th.number { "bytes" }
+                                    th { "when" }
+                                    th { "step" }
+                                    th { "op" }
+                                    th { "shapes" }
+                                    th { "module" }
+                                    th { "call site" }
+                                    th { "address" }
+                                }
+                            }
+                            tbody { @for allocation in shown { (allocation_row(report, allocation)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn allocation_row(report: &Report, allocation: &Allocation) -> Markup {
+    html! {
+        tr {
+            td.number title=(format_bytes_exact(allocation.bytes)) { (format_bytes(allocation.bytes)) }
+            td.number { (format_offset(allocation.time_ns, report.session.start_ns)) }
+            td { @if let Some(step) = allocation.step { (step) } }
+            td.mono { (allocation.op) }
+            td.mono { (allocation.shapes) }
+            td.mono { (allocation.module) }
+            td.mono { (allocation.call_site) }
+            td.mono { (format!("{:#x}", allocation.address)) @if let Some(process) = &allocation.process { ", " (process) } }
+        }
+    }
+}
+
+fn sources(report: &Report) -> Markup {
+    html! {
+        section {
+            h2 { "Sources and clocks" }
+            div.wide {
+                table {
+                    thead { tr { th { "source" } th.number { "events" } th { "from" } th { "to" } th { "clock" } } }
+                    tbody {
+                        @for source in &report.sources {
+                            tr {
+                                td {
+                                    span.mono { (source.name) }
+                                    br;
+                                    span.soft { (source.format) @if let Some(process) = &source.process { ", " (process) } }
+                                }
+                                td.number { (format_count(source.events)) }
+                                td { @if let Some(time_ns) = source.first_ns { (format_unix(time_ns)) } }
+                                td { @if let Some(time_ns) = source.last_ns { (format_unix(time_ns)) } }
+                                td {
+                                    (clock_text(source))
+                                    @if !source.evidence.is_empty() { br; span.soft { (source.evidence) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @for link in &report.links {
+                p {
+                    (format_count(link.matched)) " of " (format_count(link.allocations)) " allocations of "
+                    code { (link.trace) } " were found in " code { (link.snapshot) }
+                }
+            }
+        }
+    }
+}
+
+fn apart(report: &Report) -> Markup {
+    let apart = apart_rows(report);
+    let notes: Vec<(&str, String)> = report
+        .sources
+        .iter()
+        .flat_map(|source| notes(source).into_iter().map(|note| (source.name.as_str(), note)))
+        .collect();
+    html! {
+        section {
+            h2 { "Apart, never counted as kept" }
+            table {
+                thead { tr { th { "what" } th.number { "count" } th.number { "bytes" } } }
+                tbody {
+                    @for (label, totals) in apart {
+                        tr {
+                            td { (label) }
+                            td.number { (format_count(totals.count)) }
+                            td.number title=(format_bytes_exact(totals.bytes)) { (format_bytes(totals.bytes)) }
+                        }
+                    }
+                }
+            }
+            @if !notes.is_empty() {
+                h2 { "Lost, repaired or odd" }
+                ul { @for (name, note) in notes { li { code { (name) } ": " (note) } } }
+            }
+        }
+    }
+}
+
+fn reproduce(report: &Report) -> Markup {
+    html! {
+        footer {
+            @if !report.command.is_empty() {
+                h2 { "To get this again" }
+                pre { (report.command) }
+            }
+            p.soft {
+                "Bytes are as requested. Made by vramscope " (report.version)
+                @if report.redacted { "; names of users, hosts, folders, files, boards and processes were replaced" }
+            }
+        }
+    }
 }

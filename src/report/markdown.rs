@@ -1,5 +1,260 @@
-//! TODO
-use super::Report;
+//! The report as Markdown for an issue: short, with the rest folded away.
+//!
+//! Names come from files and can hold anything. They are written as text that means nothing to Markdown or HTML.
+
+use std::fmt::Write as _;
+
+use super::words::{apart_rows, clock_text, group_label, notes, steps_text, total_rows};
+use super::{Finding, Group, Process, Report};
+use crate::model::time::format_unix;
+use crate::model::{format_bytes, format_count, format_delta_bytes};
+
+const MAX_GROUPS: usize = 20;
+const MAX_STACKS: usize = 5;
+
+/// Writes the whole report.
 pub(super) fn render(report: &Report) -> String {
-    report.summary.clone()
+    let mut out = String::new();
+    let _ = writeln!(out, "**{}**\n", escape(&report.summary));
+    totals(&mut out, report);
+    findings(&mut out, &report.findings);
+    groups(&mut out, report);
+    if report.processes.len() > 1 {
+        processes(&mut out, &report.processes);
+    }
+    sources(&mut out, report);
+    if !report.command.is_empty() {
+        let _ = writeln!(
+            out,
+            "Made by vramscope {} with\n\n{}",
+            report.version,
+            code_block("sh", &report.command)
+        );
+    }
+    out
+}
+
+fn totals(out: &mut String, report: &Report) {
+    let _ = writeln!(
+        out,
+        "{} of {}, {} to {}\n",
+        escape(&report.range.label),
+        escape(&report.selection),
+        format_unix(report.range.start_ns),
+        format_unix(report.range.end_ns)
+    );
+    out.push_str("| | allocations | bytes |\n| --- | ---: | ---: |\n");
+    for row in total_rows(report) {
+        let strong = if row.is_chosen { "**" } else { "" };
+        let count = row.count.map(format_count).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "| {strong}{}{strong} | {count} | {strong}{}{strong} ({}) |",
+            row.label, row.bytes, row.exact
+        );
+    }
+    out.push('\n');
+}
+
+fn findings(out: &mut String, findings: &[Finding]) {
+    if findings.is_empty() {
+        return;
+    }
+    out.push_str("### Findings\n\n");
+    for finding in findings {
+        let mut facts = vec![finding.severity.clone(), format!("{:.0} % sure", finding.confidence * 100.0)];
+        if finding.bytes > 0 {
+            facts.push(format_bytes(finding.bytes));
+        }
+        if finding.per_step_bytes > 0 {
+            facts.push(format!("{} per step", format_bytes(finding.per_step_bytes)));
+        }
+        let _ = writeln!(out, "**{}** ({})\n", escape(&finding.title), escape(&facts.join(", ")));
+        for evidence in &finding.evidence {
+            let _ = writeln!(out, "- {}", escape(evidence));
+        }
+        if !finding.call_sites.is_empty() {
+            let sites: Vec<String> = finding.call_sites.iter().take(5).map(|site| code(site)).collect();
+            let _ = writeln!(out, "- at {}", sites.join(", "));
+        }
+        let _ = writeln!(out, "\n{}\n", escape(&finding.advice));
+        if !finding.code_after.is_empty() {
+            out.push_str(&code_block("diff", &diff(&finding.code_before, &finding.code_after)));
+            out.push('\n');
+        }
+        if !finding.confirm.is_empty() {
+            let _ = writeln!(out, "To confirm: {}\n", escape(&finding.confirm));
+        }
+    }
+}
+
+fn diff(before: &str, after: &str) -> String {
+    let lines =
+        |text: &str, mark: char| text.lines().map(|line| format!("{mark} {line}\n")).collect::<String>();
+    lines(before, '-') + &lines(after, '+')
+}
+
+fn groups(out: &mut String, report: &Report) {
+    if report.groups.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "### Kept, by {}\n", group_label(report));
+    let _ = writeln!(out, "| {} | bytes | count | per step | steps | ops |", group_label(report));
+    out.push_str("| --- | ---: | ---: | ---: | --- | --- |\n");
+    for group in report.groups.iter().take(MAX_GROUPS) {
+        let per_step = group.steps.map(|steps| format_bytes(steps.per_step_bytes)).unwrap_or_default();
+        let ops: Vec<String> = group.ops.iter().take(3).map(|op| code(op)).collect();
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {per_step} | {} | {} |",
+            code(&group.key),
+            format_bytes(group.bytes),
+            format_count(group.count),
+            group.steps.map(steps_text).unwrap_or_default(),
+            ops.join(", ")
+        );
+    }
+    if report.groups.len() > MAX_GROUPS {
+        let rest = &report.groups[MAX_GROUPS..];
+        let bytes: u64 = rest.iter().map(|group| group.bytes).sum();
+        let _ =
+            writeln!(out, "| {} more | {} | | | | |", format_count(rest.len() as u64), format_bytes(bytes));
+    }
+    out.push('\n');
+    for group in report.groups.iter().take(MAX_STACKS).filter(|group| !group.stack.is_empty()) {
+        stack(out, group);
+    }
+}
+
+fn stack(out: &mut String, group: &Group) {
+    let _ = writeln!(
+        out,
+        "<details><summary>Stack of {}</summary>\n\n{}\n</details>\n",
+        code(&group.key),
+        preformatted(&group.stack.join("\n"))
+    );
+}
+
+fn processes(out: &mut String, processes: &[Process]) {
+    out.push_str("### Processes\n\n| process | kept | count | growth per step | peak | first finding |\n");
+    out.push_str("| --- | ---: | ---: | ---: | ---: | --- |\n");
+    for process in processes {
+        let strong = if process.is_outlier { "**" } else { "" };
+        let _ = writeln!(
+            out,
+            "| {strong}{}{strong}{} | {} | {} | {} | {} | {} |",
+            escape(&process.name),
+            if process.is_outlier { " (stands out)" } else { "" },
+            format_bytes(process.survivors.bytes),
+            format_count(process.survivors.count),
+            process.growth_per_step_bytes.map(format_delta_bytes).unwrap_or_default(),
+            process.peak_bytes.map(format_bytes).unwrap_or_default(),
+            escape(process.finding.as_deref().unwrap_or_default())
+        );
+    }
+    out.push('\n');
+}
+
+fn sources(out: &mut String, report: &Report) {
+    out.push_str("<details><summary>Sources, clocks, and what was left out</summary>\n\n");
+    out.push_str("| source | kind | events | clock |\n| --- | --- | ---: | --- |\n");
+    for source in &report.sources {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} |",
+            code(&source.name),
+            escape(&source.format),
+            format_count(source.events),
+            escape(&clock_text(source))
+        );
+    }
+    out.push('\n');
+    for source in &report.sources {
+        for note in notes(source) {
+            let _ = writeln!(out, "- {}: {}", code(&source.name), escape(&note));
+        }
+    }
+    for link in &report.links {
+        let _ = writeln!(
+            out,
+            "- {} of {} allocations of {} were found in {}",
+            format_count(link.matched),
+            format_count(link.allocations),
+            code(&link.trace),
+            code(&link.snapshot)
+        );
+    }
+    for (label, totals) in apart_rows(report).into_iter().filter(|(_, totals)| totals.count > 0) {
+        let _ = writeln!(out, "- {} {label}: {}", format_count(totals.count), format_bytes(totals.bytes));
+    }
+    out.push_str("\n</details>\n\n");
+}
+
+/// Text that means nothing to Markdown or HTML, on one line. Entities rather than backslashes, since those work in
+/// tables, in HTML and for mentions alike.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let after = chars.peek().copied().unwrap_or(' ');
+        match c {
+            '\n' | '\r' | '\t' => escaped.push(' '),
+            // Within a word it emphasizes nothing: `batch_norm`.
+            '_' if before.is_alphanumeric() && after.is_alphanumeric() => escaped.push('_'),
+            // A list, a quote or a rule only at the start; a link only before slashes.
+            '-' | '+' | '.' if !escaped.is_empty() => escaped.push(c),
+            ':' if after != '/' => escaped.push(c),
+            '&' | '<' | '>' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '|' | '~' | '@' | '$' | ':'
+            | '-' | '+' | '.' => {
+                let _ = write!(escaped, "&#{};", u32::from(c));
+            }
+            c if c.is_control() => {}
+            c => escaped.push(c),
+        }
+        before = c;
+    }
+    escaped
+}
+
+/// A name in the font of code.
+fn code(text: &str) -> String {
+    format!("<code>{}</code>", escape(text))
+}
+
+/// Lines in the font of code. Markdown leaves what stands in `<pre>` alone.
+fn preformatted(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    format!("<pre>{}</pre>\n", text.replace('\r', ""))
+}
+
+/// A fenced block, with a fence that the text doesn't hold.
+fn code_block(language: &str, text: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    format!("{fence}{language}\n{}\n{fence}\n", text.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_mean_nothing_to_markdown() {
+        assert_eq!(escape("record.py:63 validate"), "record.py:63 validate");
+        assert_eq!(escape("torch.nn.functional.batch_norm"), "torch.nn.functional.batch_norm");
+        for nasty in
+            ["](javascript:alert(1))", "<script>", "a|b", "```", "@everyone", "# x", "__init__", "a\n\nb"]
+        {
+            let escaped = escape(nasty);
+            for bad in ["](", "<", "|", "`", "@", "# ", "__", "\n"] {
+                assert!(!escaped.contains(bad), "{escaped}");
+            }
+        }
+        assert!(!escape("see https://evil.example").contains("://"));
+        assert_eq!(preformatted("</pre><b>"), "<pre>&lt;/pre&gt;&lt;b&gt;</pre>\n");
+        assert!(code_block("sh", "a\n```\nb").starts_with("````sh\n"));
+    }
 }

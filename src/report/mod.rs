@@ -3,6 +3,7 @@
 //! [`build`] turns an answer of the analysis into a [`Report`] of text and numbers; each format only writes it down.
 
 mod build;
+mod chart;
 mod contract;
 mod csv;
 mod curves;

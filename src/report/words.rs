@@ -2,8 +2,8 @@
 
 use super::Report;
 use crate::analysis::{DeviceFilter, Index, Selection};
-use crate::model::time::format_offset;
-use crate::model::{Step, TimeRange, format_bytes, format_count};
+use crate::model::time::{format_duration, format_offset};
+use crate::model::{Step, TimeRange, format_bytes, format_bytes_exact, format_count, format_delta_bytes};
 
 /// The range in words: `steps 8 to 15` when it begins and ends at steps, else offsets from the session's start.
 pub fn range_label(index: &Index, selection: Selection, range: TimeRange) -> String {
@@ -72,5 +72,95 @@ pub(super) fn summary(report: &Report) -> String {
         }
         Some(group) => format!("{found}, {} of it at {}", format_bytes(group.bytes), group.call_site),
         None => found,
+    }
+}
+
+/// A line of the table of totals.
+pub(super) struct TotalRow {
+    pub label: &'static str,
+    pub count: Option<u64>,
+    pub bytes: String,
+    pub exact: String,
+    /// Whether groups and allocations are counted so.
+    pub is_chosen: bool,
+}
+
+/// The survivors by every definition, and what they are part of.
+pub(super) fn total_rows(report: &Report) -> Vec<TotalRow> {
+    let survivors = &report.survivors;
+    let row = |label, totals: super::Totals, free_by: &str| TotalRow {
+        label,
+        count: Some(totals.count),
+        bytes: format_bytes(totals.bytes),
+        exact: format_bytes_exact(totals.bytes),
+        is_chosen: report.free_by == free_by,
+    };
+    let net = survivors.net_bytes;
+    let sign = if net < 0 { "−" } else { "" };
+    vec![
+        row("not freed by the end of the recording", survivors.recording_end, "recording-end"),
+        row("not freed by the end of the range", survivors.range_end, "range-end"),
+        TotalRow {
+            label: "net: allocated minus freed in the range, whoever allocated it",
+            count: None,
+            bytes: format_delta_bytes(net),
+            exact: format!("{sign}{}", format_bytes_exact(net.unsigned_abs())),
+            is_chosen: false,
+        },
+        row("allocated in the range", survivors.allocated, ""),
+        row("freed in the range", survivors.freed, ""),
+    ]
+}
+
+/// What is never counted as a leak, and why.
+pub(super) fn apart_rows(report: &Report) -> [(&'static str, super::Totals); 4] {
+    let apart = &report.apart;
+    [
+        ("alive, but allocated before the recording began", apart.before_recording),
+        ("freed in the recording, but allocated before it, or the event was lost", apart.free_without_alloc),
+        ("free asked for, still waiting for a stream (record_stream)", apart.pending_free),
+        ("in a private pool, which CUDA graphs keep on purpose", apart.private_pool),
+    ]
+}
+
+/// `unix, +8 h 00 min: zone found by overlap and correlation, confidence 97 %`.
+pub(super) fn clock_text(source: &super::Source) -> String {
+    let offset = match source.offset_ns {
+        0 => String::new(),
+        offset_ns => format!(", {}{}", if offset_ns > 0 { "+" } else { "" }, format_duration(offset_ns)),
+    };
+    let confidence = f64::from(source.confidence) * 100.0;
+    format!("{}{offset}: {}, confidence {confidence:.0} %", source.clock, source.alignment)
+}
+
+/// What was lost or is odd about a source, a sentence each.
+pub(super) fn notes(source: &super::Source) -> Vec<String> {
+    let mut notes = source.warnings.clone();
+    if source.lost_events > 0 {
+        notes.push(format!("{} events could not be read", format_count(source.lost_events)));
+    }
+    if source.repaired_events > 0 {
+        notes.push(format!("{} events were read after a repair", format_count(source.repaired_events)));
+    }
+    if source.outside > 0 {
+        notes.push(format!("{} points lie outside the other sources", format_count(source.outside)));
+    }
+    notes
+}
+
+/// `8 to 15`, or `8`.
+pub(super) fn steps_text(steps: super::GroupSteps) -> String {
+    if steps.first == steps.last {
+        steps.first.to_string()
+    } else {
+        format!("{} to {}", steps.first, steps.last)
+    }
+}
+
+/// The words for `--group-by`'s name.
+pub(super) fn group_label(report: &Report) -> &str {
+    match report.group_by.as_str() {
+        "call-site" => "call site",
+        other => other,
     }
 }

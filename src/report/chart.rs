@@ -1,0 +1,173 @@
+//! The curves of a report as one SVG picture, which stands alone as well as in a page.
+
+use maud::{Markup, PreEscaped, html};
+
+use super::{Curve, Report};
+use crate::model::format_bytes;
+use crate::model::time::format_duration;
+
+const WIDTH: f64 = 1_000.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 78.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 34.0;
+/// More curves than this are told apart by nobody.
+const MAX_CURVES: usize = 8;
+/// Curves that tell the story, in the order in which they are drawn.
+const QUANTITIES: [&str; 7] =
+    ["capacity", "driver used", "process used", "reserved", "active", "allocated", "requested"];
+
+/// Colours that keep their contrast on light and on dark ground.
+const STYLE: &str = "\
+.chart text{font:12px system-ui,sans-serif;fill:#5b6270}\
+.chart .grid{stroke:#8888;stroke-width:.5}\
+.chart .range{fill:#2f7de1;fill-opacity:.16}\
+.chart .edge{stroke:#2f7de1;stroke-width:1}\
+.chart .curve{fill:none;stroke-width:1.6;stroke-linejoin:round}\
+.s0{stroke:#2f7de1;fill:#2f7de1}.s1{stroke:#d9731a;fill:#d9731a}.s2{stroke:#1f9d63;fill:#1f9d63}\
+.s3{stroke:#a259d9;fill:#a259d9}.s4{stroke:#cf3f5b;fill:#cf3f5b}.s5{stroke:#118c9e;fill:#118c9e}\
+.s6{stroke:#8a7a14;fill:#8a7a14}.s7{stroke:#7b8190;fill:#7b8190}\
+@media (prefers-color-scheme:dark){.chart text{fill:#a0a7b4}}";
+
+/// Where times and bytes lie in the picture.
+struct Scale {
+    start_ns: i64,
+    duration_ns: f64,
+    top_bytes: f64,
+}
+
+impl Scale {
+    fn x(&self, time_ns: i64) -> f64 {
+        let share = time_ns.saturating_sub(self.start_ns) as f64 / self.duration_ns;
+        LEFT + share.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, bytes: f64) -> f64 {
+        HEIGHT - BOTTOM - (bytes / self.top_bytes).clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
+    }
+}
+
+/// The curves that are drawn: the telling ones, allocated last so that it lies on top.
+pub(super) fn chosen(report: &Report) -> Vec<&Curve> {
+    let rank = |curve: &&Curve| QUANTITIES.iter().position(|&quantity| quantity == curve.quantity);
+    let mut curves: Vec<&Curve> = report
+        .curves
+        .iter()
+        // The board's memory flattens a small model's curves.
+        .filter(|curve| curve.quantity != "capacity" && rank(curve).is_some())
+        .collect();
+    curves.sort_by_key(rank);
+    // Of too many, those that are drawn on top say the most.
+    curves.split_off(curves.len().saturating_sub(MAX_CURVES))
+}
+
+/// The picture, or `None` when there is nothing to draw.
+pub(super) fn svg(report: &Report) -> Option<Markup> {
+    let curves = chosen(report);
+    let start_ns = curves.iter().filter_map(|curve| curve.times_ns.first()).min()?;
+    let end_ns = curves.iter().filter_map(|curve| curve.times_ns.last()).max()?;
+    let top_bytes = curves.iter().flat_map(|curve| &curve.bytes).max()?;
+    let step_bytes = tick_bytes(*top_bytes as f64);
+    let scale = Scale {
+        start_ns: *start_ns,
+        duration_ns: (end_ns.saturating_sub(*start_ns)).max(1) as f64,
+        top_bytes: (*top_bytes as f64 / step_bytes).ceil().max(1.0) * step_bytes,
+    };
+    let base = HEIGHT - BOTTOM;
+    let (range_from, range_to) = (scale.x(report.range.start_ns), scale.x(report.range.end_ns));
+    let label = format!("Memory over time; {} is marked", report.range.label);
+    Some(html! {
+        svg.chart xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
+            aria-label=(label) {
+            style { (PreEscaped(STYLE)) }
+            @for tick in 0..=((scale.top_bytes / step_bytes).round() as u32) {
+                @let bytes = f64::from(tick) * step_bytes;
+                @let y = scale.y(bytes);
+                line.grid x1=(LEFT) x2=(WIDTH - RIGHT) y1=(number(y)) y2=(number(y)) {}
+                text x=(LEFT - 8.0) y=(number(y + 4.0)) text-anchor="end" { (format_bytes(bytes as u64)) }
+            }
+            rect.range x=(number(range_from)) y=(TOP) width=(number((range_to - range_from).max(1.0)))
+                height=(base - TOP) {}
+            @for x in [range_from, range_to] {
+                line.edge x1=(number(x)) x2=(number(x)) y1=(TOP) y2=(base) {}
+            }
+            @for (position, curve) in curves.iter().enumerate() {
+                path class=(format!("curve s{position}")) style="fill:none" d=(path(&scale, curve)) {}
+            }
+            @for (number, x) in step_ticks(report, &scale) {
+                text x=(self::number(x)) y=(base + 14.0) text-anchor="middle" { (number) }
+            }
+            @for part in 0..=4_i64 {
+                @let time_ns = start_ns.saturating_add(scale.duration_ns as i64 / 4 * part);
+                @let anchor = match part { 0 => "start", 4 => "end", _ => "middle" };
+                text x=(number(scale.x(time_ns))) y=(base + 29.0) text-anchor=(anchor) {
+                    "+" (format_duration(time_ns.saturating_sub(report.session.start_ns)))
+                }
+            }
+        }
+    })
+}
+
+/// A step between grid lines that gives two to five of them, as a round figure of KiB, MiB or GiB.
+fn tick_bytes(top_bytes: f64) -> f64 {
+    let mut unit = 1.0;
+    while top_bytes / unit >= 1024.0 {
+        unit *= 1024.0;
+    }
+    let steps = [0.5, 1.0, 2.0, 2.5, 5.0, 10.0, 20.0, 25.0, 50.0, 100.0, 200.0, 250.0, 500.0];
+    let step = steps.into_iter().find(|step| top_bytes / (step * unit) <= 5.0).unwrap_or(500.0);
+    step * unit
+}
+
+/// The numbers of steps where there is room for them.
+fn step_ticks(report: &Report, scale: &Scale) -> Vec<(i64, f64)> {
+    let mut last_x = f64::NEG_INFINITY;
+    let in_view = report.steps.iter().filter(|step| step.start_ns >= scale.start_ns);
+    in_view
+        .map(|step| (step.number, scale.x(step.start_ns)))
+        .filter(|&(_, x)| {
+            let has_room = x - last_x > 42.0;
+            if has_room {
+                last_x = x;
+            }
+            has_room
+        })
+        .collect()
+}
+
+fn path(scale: &Scale, curve: &Curve) -> String {
+    let mut path = String::new();
+    let mut before_y = None;
+    for (&time_ns, &bytes) in curve.times_ns.iter().zip(&curve.bytes) {
+        let (x, y) = (scale.x(time_ns), scale.y(bytes as f64));
+        if before_y.is_none() {
+            path.push_str(&format!("M{} {}", number(x), number(y)));
+        } else if curve.is_step {
+            path.push_str(&format!("H{}V{}", number(x), number(y)));
+        } else {
+            path.push_str(&format!("L{} {}", number(x), number(y)));
+        }
+        before_y = Some(y);
+    }
+    path
+}
+
+/// A coordinate, to a tenth.
+fn number(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grid_lines_lie_at_round_figures() {
+        const MIB: f64 = 1_048_576.0;
+        assert_eq!(tick_bytes(1_153.0 * MIB), 0.5 * 1024.0 * MIB);
+        assert_eq!(tick_bytes(573.8 * MIB), 200.0 * MIB);
+        assert_eq!(tick_bytes(0.0), 0.5);
+    }
+}
