@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use encoding_rs::{UTF_8, UTF_16BE, UTF_16LE};
-
-use super::{IMPORTERS, ImportError, Input, Progress};
+use super::{IMPORTERS, ImportError, Input, Progress, text};
 use crate::model::Recording;
 
 /// The beginning of a file, inflated, as bytes and as text.
@@ -20,14 +18,7 @@ pub struct Head<'a> {
 impl<'a> Head<'a> {
     /// Decodes the beginning of a file.
     pub fn new(bytes: &'a [u8]) -> Self {
-        let encoding = match bytes {
-            [0xff, 0xfe, ..] => UTF_16LE,
-            [0xfe, 0xff, ..] => UTF_16BE,
-            [first, 0, second, 0, ..] if *first != 0 && *second != 0 => UTF_16LE,
-            [0, first, 0, second, ..] if *first != 0 && *second != 0 => UTF_16BE,
-            _ => UTF_8,
-        };
-        Self { bytes, text: encoding.decode(bytes).0 }
+        Self { bytes, text: text::decode(bytes) }
     }
 
     /// Whether the text begins with a JSON object or array.

@@ -13,6 +13,7 @@ mod nvidia_smi;
 mod progress;
 mod py_spy;
 mod snapshot;
+mod text;
 mod trace;
 mod training_log;
 
