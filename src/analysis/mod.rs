@@ -7,6 +7,8 @@ pub mod growth;
 mod index;
 mod processes;
 mod query;
+mod rhythm;
+mod traits;
 
 pub use call_site::{FrameOrigin, UserCode};
 pub use groups::{Group, GroupBy, group};
@@ -15,3 +17,4 @@ pub use processes::{ProcessSummary, compare_processes};
 pub use query::{
     Apart, DeviceFilter, FreeBy, Query, RangeTotals, RowClass, RowRef, Selection, Totals, kept, totals,
 };
+pub use rhythm::{BeatUnit, Rhythm};

@@ -1,4 +1,24 @@
 //! Findings: typed diagnoses with evidence, from the curve to the cause and to the change in the code.
+//!
+//! Evidence is structure: periods, sizes, library frames, phases, block states, curve against curve. The user's own
+//! file, function and variable names are shown and never matched.
+
+mod advice;
+mod context;
+mod driver;
+mod expected;
+mod families;
+mod growing;
+mod kept;
+mod level;
+mod oom;
+mod recorded;
+mod reserved;
+mod story;
+mod strands;
+
+use context::Context;
+pub(crate) use strands::{Role, role_of};
 
 use super::{Index, Query};
 use crate::model::TimeRange;
@@ -56,7 +76,67 @@ pub struct Finding {
     pub range: TimeRange,
 }
 
+impl Finding {
+    /// A finding with the words of its cause and nothing measured yet.
+    fn new(
+        kind: &'static str,
+        severity: Severity,
+        confidence: f32,
+        title: String,
+        words: advice::Advice,
+    ) -> Self {
+        Self {
+            kind,
+            severity,
+            confidence,
+            bytes: 0,
+            per_step_bytes: 0,
+            title,
+            evidence: Vec::new(),
+            confirm: words.confirm.to_owned(),
+            advice: words.advice.to_owned(),
+            code_before: words.before.to_owned(),
+            code_after: words.after.to_owned(),
+            call_sites: Vec::new(),
+            range: TimeRange::new(0, 0),
+        }
+    }
+}
+
+/// The diagnoses, in the order in which they are asked; [`level::find`] looks at what the others found.
+const DIAGNOSES: &[fn(&Context<'_>, &mut Vec<Finding>)] = &[
+    oom::find,
+    kept::find,
+    growing::find,
+    reserved::find,
+    driver::find,
+    expected::find,
+    recorded::find,
+    level::find,
+];
+
+/// Among findings of one severity, these come first, in this order.
+const FIRST_KINDS: &[&str] = &["oom", "no_growth", "optimizer_state"];
+
 /// What the data shows in a range, the most important first.
-pub fn findings(_index: &Index, _query: &Query) -> Vec<Finding> {
-    Vec::new()
+///
+/// The range's own survivors are judged by what the whole run shows of their kind: a period or a level can't be read
+/// from a few steps.
+pub fn findings(index: &Index, query: &Query) -> Vec<Finding> {
+    let context = Context::new(index, query);
+    let mut found = Vec::new();
+    for diagnose in DIAGNOSES {
+        diagnose(&context, &mut found);
+    }
+    let place = |finding: &Finding| {
+        FIRST_KINDS.iter().position(|&kind| kind == finding.kind).unwrap_or(FIRST_KINDS.len())
+    };
+    found.sort_by(|a, b| {
+        let weight = |finding: &Finding| finding.bytes as f64 * f64::from(finding.confidence);
+        b.severity
+            .cmp(&a.severity)
+            .then_with(|| place(a).cmp(&place(b)))
+            .then_with(|| weight(b).total_cmp(&weight(a)))
+    });
+    found
 }

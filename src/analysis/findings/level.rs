@@ -1,0 +1,48 @@
+//! Nothing grows: said only when no other diagnosis says otherwise.
+
+use super::super::growth::Shape;
+use super::{Context, Finding, Severity, advice};
+use crate::model::Quantity;
+
+/// Kinds that say that memory grows or that the run failed.
+const GROWS: &[&str] = &[
+    "oom",
+    "graph_kept",
+    "graph_chained",
+    "kept_outputs",
+    "hook_or_cache",
+    "custom_function_ctx",
+    "growing_tensor",
+    "growing_peak",
+    "saw_tooth",
+    "fragmentation",
+    "other_process",
+    "outside_allocator",
+    "small_tensors_kept",
+];
+
+pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
+    let denies = |finding: &Finding| finding.severity > Severity::Info && GROWS.contains(&finding.kind);
+    let curves: Vec<_> =
+        context.growths.iter().filter(|growth| !matches!(growth.quantity, Quantity::ProcessUsed)).collect();
+    let is_level = curves.iter().all(|growth| !growth.leading().shape.is_growth())
+        && curves.iter().any(|growth| growth.floor.shape != Shape::TooShort);
+    if found.iter().any(denies) || !is_level {
+        return;
+    }
+    let allocated = curves.iter().find(|growth| growth.quantity == Quantity::Allocated);
+    let beats = allocated.or(curves.first()).map_or(0, |growth| growth.beats.len());
+    let unit = allocated.map_or("window", |growth| growth.rhythm.unit.label());
+    let mut finding = Finding::new(
+        "no_growth",
+        Severity::Info,
+        if beats >= 10 { 0.9 } else { 0.7 },
+        format!("Nothing grows over {beats} {unit}s"),
+        advice::EXPECTED,
+    );
+    finding.confirm =
+        "Record for longer, over an epoch's end and a validation, if growth is rare.".to_owned();
+    finding.evidence = curves.iter().take(5).map(|growth| format!("{}.", growth.describe())).collect();
+    finding.range = context.recorded().unwrap_or(context.query.range);
+    found.push(finding);
+}

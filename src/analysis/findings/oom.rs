@@ -1,0 +1,200 @@
+//! Out of memory: what was asked for, what was live, and whether it would have fitted.
+
+use rustc_hash::FxHashMap;
+
+use super::super::RowClass;
+use super::super::query::classify;
+use super::families::growing_families;
+use super::strands::{ProcessFacts, Role};
+use super::{Context, Finding, Severity, advice};
+use crate::model::{Marker, MarkerKind, Quantity, StrId, TimeRange, format_bytes};
+
+/// Errors closer together than this are one: PyTorch tries again after giving back its cache.
+const SAME_ERROR_NS: i64 = 2_000_000_000;
+
+/// The figures of one error.
+#[derive(Clone, Copy, Default)]
+struct Figures {
+    requested: Option<u64>,
+    free: Option<u64>,
+    allocated: Option<u64>,
+    reserved: Option<u64>,
+}
+
+pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
+    for facts in &context.processes {
+        let mut last_ns = None;
+        let markers = facts.process.markers.iter().filter(|marker| is_oom(marker));
+        let mut markers: Vec<&Marker> = markers.collect();
+        markers.sort_by_key(|marker| marker.time_ns);
+        for marker in markers {
+            let is_again = last_ns.is_some_and(|last: i64| marker.time_ns - last < SAME_ERROR_NS);
+            last_ns = Some(marker.time_ns);
+            if !is_again {
+                found.push(of_process(context, facts, marker));
+            }
+        }
+    }
+    if found.is_empty() {
+        of_logs(context, found);
+    }
+}
+
+fn is_oom(marker: &Marker) -> bool {
+    matches!(marker.kind, MarkerKind::OutOfMemory { .. })
+}
+
+fn figures(marker: &Marker) -> Figures {
+    match marker.kind {
+        MarkerKind::OutOfMemory { requested_bytes, free_bytes, allocated_bytes, reserved_bytes, .. } => {
+            Figures {
+                requested: requested_bytes,
+                free: free_bytes,
+                allocated: allocated_bytes,
+                reserved: reserved_bytes,
+            }
+        }
+        _ => Figures::default(),
+    }
+}
+
+/// The figures of the same error in a training log, which says more than a snapshot's event.
+fn figures_of_logs(context: &Context<'_>) -> Option<Figures> {
+    let markers = context.session().sources.iter().filter(|source| source.process.is_none());
+    markers.flat_map(|source| source.recording.markers.iter()).find(|marker| is_oom(marker)).map(figures)
+}
+
+fn of_process(context: &Context<'_>, facts: &ProcessFacts<'_>, marker: &Marker) -> Finding {
+    let at_ns = marker.time_ns;
+    let own = figures(marker);
+    let logged = figures_of_logs(context).unwrap_or_default();
+    let table = &facts.process.allocations;
+    let mut live = 0_u64;
+    let mut by_site: FxHashMap<StrId, u64> = FxHashMap::default();
+    let mut by_role: FxHashMap<Role, u64> = FxHashMap::default();
+    for row in 0..table.rows_in(TimeRange { start_ns: i64::MIN, end_ns: at_ns }).end {
+        if classify(table, row, at_ns) == RowClass::Freed
+            || !context.query.selection.device.admits(table.device[row])
+        {
+            continue;
+        }
+        live += table.size_bytes[row];
+        let role = facts.role(row);
+        *by_role.entry(role).or_default() += table.size_bytes[row];
+        if matches!(role, Role::Forward) {
+            *by_site.entry(context.index.call_site(facts.id, table.stack[row])).or_default() +=
+                table.size_bytes[row];
+        }
+    }
+    let mut sites: Vec<(StrId, u64)> = by_site.into_iter().collect();
+    // What grows from step to step comes before what one step needs.
+    let families = growing_families(facts);
+    let grows = |site: StrId| families.iter().any(|family| family.main().call_site == site);
+    sites.sort_by_key(|&(site, bytes)| (!grows(site), std::cmp::Reverse(bytes), site));
+    let rhythm = facts.rhythm.as_ref();
+    let when = rhythm.map_or_else(String::new, |rhythm| {
+        let beat = rhythm.beat_at(at_ns).max(0) as usize;
+        format!(" in {} {}", rhythm.unit.label(), rhythm.number(beat))
+    });
+    let held = sites.first().map_or_else(String::new, |&(site, bytes)| {
+        format!("; {} holds {} of it", context.index.label(site), format_bytes(bytes))
+    });
+    let requested = own.requested.or(logged.requested);
+    let asked =
+        requested.map_or_else(String::new, |bytes| format!(" {} were asked for", format_bytes(bytes)));
+    let mut finding = Finding::new(
+        "oom",
+        Severity::Error,
+        0.95,
+        format!("Out of memory{when}{}:{asked} with {} live{held}", context.whose(facts), format_bytes(live)),
+        advice::OUT_OF_MEMORY,
+    );
+    finding.bytes = live;
+    let reserved = reserved_at(facts, at_ns).or(own.reserved).or(logged.reserved);
+    finding.evidence = fit_evidence(requested, own.free.or(logged.free), reserved, live);
+    let mut roles: Vec<(Role, u64)> = by_role.into_iter().collect();
+    roles.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
+    let parts: Vec<String> =
+        roles.iter().map(|&(role, bytes)| format!("{} {}", role_label(role), format_bytes(bytes))).collect();
+    finding.evidence.push(format!("Live at the moment: {}.", parts.join(", ")));
+    finding.evidence.extend(
+        sites
+            .iter()
+            .take(3)
+            .map(|&(site, bytes)| format!("{}: {}.", context.index.label(site), format_bytes(bytes))),
+    );
+    finding.call_sites =
+        sites.iter().take(5).map(|&(site, _)| context.index.label(site).to_owned()).collect();
+    finding.range = TimeRange::new(at_ns, at_ns.saturating_add(1));
+    finding
+}
+
+fn role_label(role: Role) -> &'static str {
+    match role {
+        Role::Forward => "activations, inputs and outputs",
+        Role::Backward => "gradients and backward",
+        Role::Optimizer => "optimizer",
+        Role::Setup => "parameters",
+        Role::Workspace => "workspaces",
+    }
+}
+
+fn reserved_at(facts: &ProcessFacts<'_>, at_ns: i64) -> Option<u64> {
+    let curve = facts.process.series.iter().find(|series| series.quantity == Quantity::Reserved)?;
+    curve.at(at_ns).and_then(|bytes| u64::try_from(bytes).ok())
+}
+
+/// Whether the request would have fitted into what lay free.
+fn fit_evidence(requested: Option<u64>, free: Option<u64>, reserved: Option<u64>, live: u64) -> Vec<String> {
+    let mut evidence = Vec::new();
+    if let (Some(requested), Some(reserved)) = (requested, reserved) {
+        let unused = reserved.saturating_sub(live);
+        let (reserved, unused_text) = (format_bytes(reserved), format_bytes(unused));
+        evidence.push(if unused >= requested {
+            format!(
+                "Reserved {reserved}, {unused_text} of it not allocated: without fragmentation the request would have \
+                 fitted."
+            )
+        } else {
+            format!(
+                "Reserved {reserved}, {unused_text} of it not allocated: the request would not have fitted without \
+                 fragmentation either."
+            )
+        });
+    }
+    if let (Some(free), Some(requested)) = (free, requested)
+        && free > requested
+    {
+        evidence.push(format!(
+            "The driver still had {} free: a limit of the process (set_per_process_memory_fraction, MIG) was reached, not \
+             the card.",
+            format_bytes(free)
+        ));
+    }
+    evidence
+}
+
+/// Errors that only a log tells of.
+fn of_logs(context: &Context<'_>, found: &mut Vec<Finding>) {
+    for source in &context.session().sources {
+        let Some(marker) = source.recording.markers.iter().find(|marker| is_oom(marker)) else { continue };
+        let figures = figures(marker);
+        let asked = figures.requested.map_or_else(String::new, |bytes| {
+            format!(
+                ": {} were asked for with {} allocated",
+                format_bytes(bytes),
+                format_bytes(figures.allocated.unwrap_or(0))
+            )
+        });
+        let mut finding =
+            Finding::new("oom", Severity::Error, 0.9, format!("Out of memory{asked}"), advice::OUT_OF_MEMORY);
+        finding.bytes = figures.allocated.unwrap_or(0);
+        finding.evidence =
+            fit_evidence(figures.requested, figures.free, figures.reserved, figures.allocated.unwrap_or(0));
+        finding.evidence.push(format!("{} says so: {}", source.name, marker.text));
+        let at_ns = marker.time_ns.saturating_add(source.alignment.offset_ns);
+        finding.range = TimeRange::new(at_ns, at_ns.saturating_add(1));
+        found.push(finding);
+        return;
+    }
+}
