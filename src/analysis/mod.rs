@@ -6,6 +6,7 @@ mod groups;
 pub mod growth;
 mod index;
 mod processes;
+mod pulse;
 mod query;
 mod rhythm;
 mod traits;

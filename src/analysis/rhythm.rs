@@ -1,7 +1,6 @@
-//! The beat of a run: its training steps, or where none were annotated, the pulse of its most regular allocation.
+//! The beat of a run: its training steps, or where none were annotated, the pulse of its loop.
 
-use rustc_hash::FxHashMap;
-
+use super::pulse::loop_starts;
 use super::traits::StackTraits;
 use crate::model::{BEFORE_NS, Process, TimeRange};
 
@@ -9,8 +8,6 @@ use crate::model::{BEFORE_NS, Process, TimeRange};
 const MIN_BEATS: usize = 3;
 /// Steps must cover this share of the allocations, else the run's own pulse tells more.
 const MIN_COVERED_SHARE: f64 = 0.4;
-/// A pulse is regular when its lower quartile of intervals is at least this share of the upper one.
-const MIN_REGULARITY: f64 = 0.45;
 
 /// What a beat is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +47,7 @@ pub struct Rhythm {
 impl Rhythm {
     /// The rhythm of a process: its steps where they cover its memory history, else the pulse of its allocations.
     pub fn of_process(process: &Process, traits: &[StackTraits]) -> Option<Self> {
-        let steps = Self::of_steps(process);
+        let steps = Self::of_steps(process).map(|rhythm| rhythm.without_idle_end(process));
         if let Some(rhythm) = &steps {
             let times = &process.allocations.alloc_ns;
             let from = times.partition_point(|&time| time == BEFORE_NS);
@@ -61,6 +58,19 @@ impl Rhythm {
             }
         }
         Self::of_pulse(process, traits).or(steps)
+    }
+
+    /// Without last beats that hardly allocate: the profiler opens a step that never comes.
+    fn without_idle_end(mut self, process: &Process) -> Self {
+        let rows_of = |rhythm: &Self, beat: usize| process.allocations.rows_in(rhythm.range_of(beat)).len();
+        let mut counts: Vec<usize> = (0..self.len()).map(|beat| rows_of(&self, beat)).collect();
+        counts.sort_unstable();
+        let usual = counts.get(counts.len() / 2).copied().unwrap_or(0);
+        while self.len() > MIN_BEATS && rows_of(&self, self.len() - 1) * 10 < usual {
+            self.starts_ns.pop();
+            self.numbers.pop();
+        }
+        self
     }
 
     fn of_steps(process: &Process) -> Option<Self> {
@@ -74,50 +84,14 @@ impl Rhythm {
         })
     }
 
-    /// The times of the stack that allocates most often at regular intervals through most of the recording.
+    /// The pulse of the loop: see [`loop_starts`].
     fn of_pulse(process: &Process, traits: &[StackTraits]) -> Option<Self> {
-        let table = &process.allocations;
-        let mut counts: FxHashMap<u64, u32> = FxHashMap::default();
-        let key_of = |row: usize| {
-            let of_stack = traits.get(table.stack[row].0 as usize)?;
-            let key = if of_stack.has_python { of_stack.python_key } else { u64::from(table.op[row].0) << 1 };
-            let is_known = of_stack.has_python || table.op[row] != crate::model::OpId::NONE;
-            is_known.then_some(key)
-        };
-        let from = table.alloc_ns.partition_point(|&time| time == BEFORE_NS);
-        let (first_ns, last_ns) = (*table.alloc_ns.get(from)?, *table.alloc_ns.last()?);
-        for row in from..table.len() {
-            if let Some(key) = key_of(row) {
-                *counts.entry(key).or_default() += 1;
-            }
-        }
-        // Stacks of inner loops allocate most often, those of the loop itself are still many: look at a bounded number.
-        counts.retain(|_, count| *count as usize >= MIN_BEATS + 1);
-        let mut keys: Vec<(u64, u32)> = counts.into_iter().collect();
-        keys.sort_unstable_by_key(|&(key, count)| (count, key));
-        let stride = keys.len().div_ceil(400).max(1);
-        let mut times: FxHashMap<u64, Vec<i64>> = keys
-            .iter()
-            .step_by(stride)
-            .map(|&(key, count)| (key, Vec::with_capacity(count as usize)))
-            .collect();
-        for row in from..table.len() {
-            if let Some(times) = key_of(row).and_then(|key| times.get_mut(&key)) {
-                times.push(table.alloc_ns[row]);
-            }
-        }
-        let half_ns = last_ns.saturating_sub(first_ns) / 2;
-        let best = times
-            .into_values()
-            .filter(|times| {
-                let covered_ns = times.last().zip(times.first()).map_or(0, |(last, first)| last - first);
-                covered_ns >= half_ns && regularity(times) >= MIN_REGULARITY
-            })
-            .max_by_key(|times| (times.len(), std::cmp::Reverse(times.first().copied())))?;
+        let starts_ns = loop_starts(process, traits)?;
+        let last_ns = process.allocations.alloc_ns.last().copied().unwrap_or(i64::MIN);
         Some(Self {
             unit: BeatUnit::Iteration,
-            numbers: (0..best.len() as i64).collect(),
-            starts_ns: best,
+            numbers: (0..starts_ns.len() as i64).collect(),
+            starts_ns,
             end_ns: process.recorded.end_ns.max(last_ns.saturating_add(1)),
         })
     }
@@ -178,28 +152,9 @@ impl Rhythm {
     }
 }
 
-/// The lower quartile of the intervals as a share of the upper one.
-fn regularity(times: &[i64]) -> f64 {
-    let mut intervals: Vec<i64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    if intervals.len() < MIN_BEATS {
-        return 0.0;
-    }
-    intervals.sort_unstable();
-    let quartile = |share: usize| intervals[(intervals.len() - 1) * share / 4] as f64;
-    if quartile(3) > 0.0 { quartile(1) / quartile(3) } else { 0.0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn regular_times_are_told_from_bursts() {
-        let steady: Vec<i64> = (0..20).map(|n| n * 100 + n % 3).collect();
-        assert!(regularity(&steady) > 0.9);
-        let bursts: Vec<i64> = (0..20).map(|n| n / 4 * 100 + n % 4).collect();
-        assert!(regularity(&bursts) < 0.1);
-    }
 
     #[test]
     fn periods_have_words() {

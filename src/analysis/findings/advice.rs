@@ -219,6 +219,20 @@ pub(super) const PRIVATE_POOL: Advice = Advice {
     after: "with torch.cuda.graph(g, pool=first_graph.pool()):",
 };
 
+pub(super) const GRADIENTS: Advice = Advice {
+    confirm: "Look at memory_allocated() after optimizer.zero_grad(set_to_none=True): the gradients are gone.",
+    advice: "Nothing to fix. One gradient for each parameter is what training needs.",
+    before: "",
+    after: "",
+};
+
+pub(super) const LEVEL: Advice = Advice {
+    confirm: "Record for longer, over an epoch's end and a validation, if growth is rare.",
+    advice: "Nothing to fix.",
+    before: "",
+    after: "",
+};
+
 pub(super) const EXPECTED: Advice = Advice {
     confirm: "It is made once: it should not grow in later steps.",
     advice: "Nothing to fix.",

@@ -61,7 +61,8 @@ fn by_role(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Find
     let unit = rhythm.unit.label();
     let number = |beat: i32| rhythm.number(beat.max(0) as usize);
     let mut push = |kind, confidence, title: String, evidence: Vec<String>, part: &Part| {
-        let mut finding = Finding::new(kind, Severity::Info, confidence, title, advice::EXPECTED);
+        let words = if kind == "gradients" { advice::GRADIENTS } else { advice::EXPECTED };
+        let mut finding = Finding::new(kind, Severity::Info, confidence, title, words);
         finding.bytes = part.totals.bytes;
         finding.evidence = evidence;
         finding.call_sites = part.call_sites(context);

@@ -88,9 +88,13 @@ fn saw_teeth(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Fi
         return;
     }
     piles.sort_by_key(|&(.., peak)| std::cmp::Reverse(peak));
+    let peak_of_run = context
+        .growth(Some(facts.id), &Quantity::Allocated)
+        .map_or(0, |growth| growth.beats.iter().map(|beat| beat.peak_bytes).max().unwrap_or(0).max(0) as u64);
+    let is_large = peak_bytes * 10 >= peak_of_run;
     let mut finding = Finding::new(
         "saw_tooth",
-        Severity::Warning,
+        if is_large { Severity::Warning } else { Severity::Info },
         if falls >= 2 { 0.85 } else { 0.6 },
         format!("Memory piles up to {} and is freed in bulk, {falls} times", format_bytes(peak_bytes)),
         advice::SAW_TOOTH,

@@ -14,6 +14,9 @@ const ERROR_BYTES: u64 = 1 << 20;
 /// How many call sites a finding names.
 const MAX_CALL_SITES: usize = 5;
 
+/// A loss or a count.
+const SCALAR_BYTES: u64 = 16;
+
 /// One explanation of a family.
 struct Cause {
     kind: &'static str,
@@ -50,7 +53,7 @@ fn finding(
 ) -> Finding {
     let severity = match () {
         () if cause.confidence < 0.4 => Severity::Info,
-        () if bytes >= ERROR_BYTES && family.main().seen.len() >= 3 => Severity::Error,
+        () if bytes >= ERROR_BYTES && family.certainty >= 0.6 => Severity::Error,
         () => Severity::Warning,
     };
     let mut evidence = vec![format!(
@@ -246,11 +249,12 @@ fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, stor
         return vec![hooks(confidence)];
     }
     if many && looks.ops >= 2 {
-        return vec![graph(context, family, story, &looks, place, &every, &each)];
+        let graph = graph(family, story, &looks, place, &every, &each);
+        return with_running_sum(context, family, story, graph, &every, &each);
     }
     if many {
         // One kind of op in many layers, without a sign of hooks: both explanations stand.
-        let mut graph = graph(context, family, story, &looks, place, &every, &each);
+        let mut graph = graph(family, story, &looks, place, &every, &each);
         graph.confidence = graph.confidence.min(0.55);
         return vec![graph, hooks(0.35)];
     }
@@ -303,15 +307,7 @@ fn hook_evidence(looks: &Looks) -> Vec<String> {
 }
 
 /// A graph that stays: of a pass that no backward follows, of a loss never sent backward, or retained.
-fn graph(
-    context: &Context<'_>,
-    family: &Family,
-    story: &BeatStory,
-    looks: &Looks,
-    place: &str,
-    every: &str,
-    each: &str,
-) -> Cause {
+fn graph(family: &Family, story: &BeatStory, looks: &Looks, place: &str, every: &str, each: &str) -> Cause {
     let count = family.per_time.0;
     let mut evidence = vec![format!(
         "{:.0} allocations of {} ops in {} stacks each time: what autograd saves of a whole forward pass, not one \
@@ -354,20 +350,6 @@ fn graph(
                 .to_owned(),
         );
     }
-    if let (Some(rolling), true) = (story.running_sum, story.backward_after > 0) {
-        let label = context.index.label(rolling);
-        evidence.push(format!(
-            "A scalar made at {label} replaces its predecessor each step and no output or loss stays by itself: a running \
-             sum that chains the graphs. A list of losses would leave a scalar a step."
-        ));
-        return Cause {
-            kind: "graph_chained",
-            confidence: 0.65,
-            title: format!("Graphs chained by a running sum: {each} {every}, made at {place}"),
-            evidence,
-            advice: advice::RUNNING_SUM,
-        };
-    }
     let (advice, why) = if story.backward_after == 0 || is_eval {
         (advice::VALIDATION, "no backward follows")
     } else if story.freed_by_backward_bytes > 0 {
@@ -384,4 +366,44 @@ fn graph(
         evidence,
         advice,
     }
+}
+
+/// A kept graph, and where a scalar is replaced each step, the other explanation: a running sum that chains the graphs.
+fn with_running_sum(
+    context: &Context<'_>,
+    family: &Family,
+    story: &BeatStory,
+    mut graph: Cause,
+    every: &str,
+    each: &str,
+) -> Vec<Cause> {
+    let Some(rolling) = story.running_sum.filter(|_| graph.kind == "graph_kept" && story.backward_after > 0)
+    else {
+        return vec![graph];
+    };
+    let place = context.index.label(family.main().call_site);
+    let rolling = context.index.label(rolling);
+    // A list of losses keeps a scalar each time; a running sum lets each one go.
+    let keeps_scalars = family.rows().any(|row| row.bytes <= SCALAR_BYTES);
+    let mut evidence = vec![format!(
+        "A scalar made at {rolling} lives until its successor is made: a sum that carries its graph along would do so."
+    )];
+    evidence.push(if keeps_scalars {
+        "Scalars of each step stay as well, as with a list of losses: the two can't be told apart from here."
+            .to_owned()
+    } else {
+        "No scalar of an earlier step stays by itself, as a list of losses would make it.".to_owned()
+    });
+    let confidence = if keeps_scalars { 0.35 } else { 0.65 };
+    graph.confidence = 1.0 - confidence;
+    let chained = Cause {
+        kind: "graph_chained",
+        confidence,
+        title: format!(
+            "Graphs chained by a running sum at {rolling}, perhaps: {each} {every}, made at {place}"
+        ),
+        evidence,
+        advice: advice::RUNNING_SUM,
+    };
+    if keeps_scalars { vec![graph, chained] } else { vec![chained, graph] }
 }

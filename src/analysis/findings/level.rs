@@ -38,7 +38,7 @@ pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
         Severity::Info,
         if beats >= 10 { 0.9 } else { 0.7 },
         format!("Nothing grows over {beats} {unit}s"),
-        advice::EXPECTED,
+        advice::LEVEL,
     );
     finding.confirm =
         "Record for longer, over an epoch's end and a validation, if growth is rare.".to_owned();

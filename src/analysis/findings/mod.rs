@@ -18,7 +18,7 @@ mod story;
 mod strands;
 
 use context::Context;
-pub(crate) use strands::{Role, role_of};
+pub(super) use strands::{Role, role_of};
 
 use super::{Index, Query};
 use crate::model::TimeRange;

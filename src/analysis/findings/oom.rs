@@ -9,9 +9,6 @@ use super::strands::{ProcessFacts, Role};
 use super::{Context, Finding, Severity, advice};
 use crate::model::{Marker, MarkerKind, Quantity, StrId, TimeRange, format_bytes};
 
-/// Errors closer together than this are one: PyTorch tries again after giving back its cache.
-const SAME_ERROR_NS: i64 = 2_000_000_000;
-
 /// The figures of one error.
 #[derive(Clone, Copy, Default)]
 struct Figures {
@@ -23,16 +20,10 @@ struct Figures {
 
 pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
     for facts in &context.processes {
-        let mut last_ns = None;
-        let markers = facts.process.markers.iter().filter(|marker| is_oom(marker));
-        let mut markers: Vec<&Marker> = markers.collect();
-        markers.sort_by_key(|marker| marker.time_ns);
-        for marker in markers {
-            let is_again = last_ns.is_some_and(|last: i64| marker.time_ns - last < SAME_ERROR_NS);
-            last_ns = Some(marker.time_ns);
-            if !is_again {
-                found.push(of_process(context, facts, marker));
-            }
+        // Requests that failed before the last one were tried again: cuDNN asks for less when a workspace doesn't fit.
+        let markers: Vec<&Marker> = facts.process.markers.iter().filter(|marker| is_oom(marker)).collect();
+        if let Some(last) = markers.iter().max_by_key(|marker| marker.time_ns) {
+            found.push(of_process(context, facts, last, markers.len() - 1));
         }
     }
     if found.is_empty() {
@@ -64,7 +55,7 @@ fn figures_of_logs(context: &Context<'_>) -> Option<Figures> {
     markers.flat_map(|source| source.recording.markers.iter()).find(|marker| is_oom(marker)).map(figures)
 }
 
-fn of_process(context: &Context<'_>, facts: &ProcessFacts<'_>, marker: &Marker) -> Finding {
+fn of_process(context: &Context<'_>, facts: &ProcessFacts<'_>, marker: &Marker, earlier: usize) -> Finding {
     let at_ns = marker.time_ns;
     let own = figures(marker);
     let logged = figures_of_logs(context).unwrap_or_default();
@@ -102,9 +93,10 @@ fn of_process(context: &Context<'_>, facts: &ProcessFacts<'_>, marker: &Marker) 
     let requested = own.requested.or(logged.requested);
     let asked =
         requested.map_or_else(String::new, |bytes| format!(" {} were asked for", format_bytes(bytes)));
+    let went_on = rhythm.is_some_and(|rhythm| facts.last_beat() - rhythm.beat_at(at_ns) >= 2);
     let mut finding = Finding::new(
         "oom",
-        Severity::Error,
+        if went_on { Severity::Warning } else { Severity::Error },
         0.95,
         format!("Out of memory{when}{}:{asked} with {} live{held}", context.whose(facts), format_bytes(live)),
         advice::OUT_OF_MEMORY,
@@ -112,6 +104,12 @@ fn of_process(context: &Context<'_>, facts: &ProcessFacts<'_>, marker: &Marker) 
     finding.bytes = live;
     let reserved = reserved_at(facts, at_ns).or(own.reserved).or(logged.reserved);
     finding.evidence = fit_evidence(requested, own.free.or(logged.free), reserved, live);
+    if earlier > 0 {
+        finding.evidence.push(format!("{earlier} earlier requests failed and the run went on."));
+    }
+    if went_on {
+        finding.evidence.push("The run went on afterwards.".to_owned());
+    }
     let mut roles: Vec<(Role, u64)> = by_role.into_iter().collect();
     roles.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
     let parts: Vec<String> =

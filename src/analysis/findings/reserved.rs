@@ -1,5 +1,6 @@
 //! Reserved against allocated: fragmentation, and cache that stays level.
 
+use super::super::BeatUnit;
 use super::super::growth::{Beat, Growth, median};
 use super::strands::ProcessFacts;
 use super::{Context, Finding, Severity, advice};
@@ -73,7 +74,9 @@ fn fragmentation(
     pairs: &[(Beat, Beat)],
     gaps: &[i64],
 ) -> Option<Finding> {
-    let warm_up = (gaps.len() / 8).clamp(1, 3);
+    // Windows of time don't know where training begins.
+    let is_timed = reserved.rhythm.unit == BeatUnit::Window;
+    let warm_up = if is_timed { gaps.len() * 2 / 5 } else { (gaps.len() / 8).clamp(1, 3) };
     let late = &gaps[gaps.len() - (gaps.len() / 8).max(1)..];
     let (early_gap, late_gap) = (gaps[warm_up - 1].max(0), median(late));
     let (first, last) = (pairs[warm_up - 1], pairs[pairs.len() - 1]);

@@ -40,7 +40,7 @@ pub(super) fn tell(facts: &ProcessFacts<'_>, family: &Family) -> BeatStory {
     story.backward_after = median(&after).max(0) as u64;
     story.freed_by_backward_bytes = median(&freed).max(0) as u64;
     story.backward_growth = backward_growth(facts);
-    story.running_sum = running_sum(facts, family);
+    story.running_sum = running_sum(facts);
     story
 }
 
@@ -97,12 +97,8 @@ fn backward_growth(facts: &ProcessFacts<'_>) -> Option<(i64, i64)> {
     grows.then_some((first, last))
 }
 
-/// A scalar made by the user's own line (not by a loss function), each living until the next is made, while none of
-/// the family's rows is as small.
-fn running_sum(facts: &ProcessFacts<'_>, family: &Family) -> Option<StrId> {
-    if family.rows().any(|row| row.bytes <= 16) {
-        return None;
-    }
+/// A scalar made by the user's own line (not by a loss function), each living until the next is made.
+fn running_sum(facts: &ProcessFacts<'_>) -> Option<StrId> {
     let beats = facts.rhythm.as_ref()?.len() as u32;
     facts
         .strands

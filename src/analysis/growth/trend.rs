@@ -97,7 +97,7 @@ pub fn trend(values: &[i64], numbers: &[i64]) -> Trend {
         Shape::SingleJump(warm_up + at)
     } else if has_settled(values, threshold) {
         Shape::WarmUp
-    } else if rise_of_quarters(tail) > threshold && concordance >= 0.55 {
+    } else if slope > 0.0 && rise_of_quarters(tail) > threshold && concordance >= 0.55 {
         stairs(&differences, threshold)
     } else if warm_up > 0 && (median(tail) - values[0]) as f64 > threshold {
         Shape::WarmUp
@@ -147,7 +147,9 @@ fn has_settled(values: &[i64], threshold: f64) -> bool {
     let later = &values[values.len() * 2 / 5..];
     let (low, high) = bounds(later);
     let rise = (median(later) - values[0]) as f64;
-    later.len() >= 3 && rise > threshold && ((high - low) as f64) < 0.1 * rise
+    // A slow climb after a high first step is still a climb.
+    let climbs = rise_of_quarters(later) > threshold;
+    later.len() >= 3 && rise > threshold && ((high - low) as f64) < 0.1 * rise && !climbs
 }
 
 /// The median of the last quarter minus that of the first, scaled to the whole.
@@ -284,6 +286,21 @@ mod tests {
         assert_eq!(shape(&stairs).shape, Shape::Staircase(Some(4)));
         let long: Vec<i64> = (0..1500).map(|n| 90 + n / 50).collect();
         assert_eq!(shape(&long).shape, Shape::Staircase(Some(50)));
+    }
+
+    #[test]
+    fn a_slow_climb_after_a_high_first_step_is_a_ramp() {
+        let values: Vec<i64> =
+            (0..30).map(|n| if n == 0 { 4 * MIB } else { 100 * MIB + n * 160 * 1024 }).collect();
+        let numbers: Vec<i64> = (0..30).collect();
+        assert_eq!(trend(&values, &numbers).shape, Shape::Ramp);
+    }
+
+    #[test]
+    fn a_last_beat_that_differs_is_no_growth() {
+        let mut values = vec![100; 12];
+        values.push(111);
+        assert!(!shape(&values).shape.is_growth());
     }
 
     #[test]
