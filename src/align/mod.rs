@@ -3,6 +3,7 @@
 mod merge;
 mod names;
 mod processes;
+mod replay;
 mod session;
 mod steps;
 

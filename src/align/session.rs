@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::merge::{IdMap, Merged};
 use super::processes::{Member, group_by_process};
-use super::{names, steps};
+use super::{names, replay, steps};
 use crate::model::{
     Alignment, AlignmentMethod, Annotation, Clock, Device, Link, Marker, NEVER_NS, Process, ProcessId,
     Quantity, Recording, Segment, SegmentEvent, Series, Session, Source, SourceId, SourceKind, StackId,
@@ -149,6 +149,9 @@ fn build_process(members: &[Member<'_>], sources: &[Source]) -> (Process, Vec<Li
         has_snapshot,
     };
     number_steps(&mut process);
+    if has_snapshot {
+        process.series = replay::curves(&process);
+    }
     add_curves(&mut process);
     (process, links)
 }
