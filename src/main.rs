@@ -9,6 +9,12 @@ fn main() -> ExitCode {
     let args = cli::Args::parse();
     match args.command {
         Some(command) => cli::run(&command),
-        None => app::run(args.paths),
+        None => match app::run(args.paths) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error:#}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }

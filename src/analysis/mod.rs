@@ -5,6 +5,7 @@ pub mod findings;
 mod groups;
 pub mod growth;
 mod index;
+mod live;
 mod processes;
 mod pulse;
 mod query;
@@ -14,6 +15,7 @@ mod traits;
 pub use call_site::{FrameOrigin, UserCode};
 pub use groups::{Group, GroupBy, group};
 pub use index::Index;
+pub use live::{NetGroup, live, net};
 pub use processes::{ProcessSummary, compare_processes};
 pub use query::{
     Apart, DeviceFilter, FreeBy, Query, RangeTotals, RowClass, RowRef, Selection, Totals, kept, totals,

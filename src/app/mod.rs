@@ -1,9 +1,318 @@
-//! The window.
+//! The window: state and commands, tracks over one time axis, tables, details.
+//!
+//! Input becomes [`command::Command`]s, which are applied in one place (`apply`). Drawing only reads the [`State`].
+//! Files are read and questions answered on threads of their own (`opening`, `answers`).
 
+mod answers;
+mod apply;
+mod command;
+mod data;
+mod details;
+mod dialogs;
+mod empty;
+mod filter;
+mod history;
+mod keys;
+mod opening;
+mod range_bar;
+mod scene;
+mod sorting;
+mod sources_panel;
+mod state;
+mod tables;
+mod theme;
+mod timeline;
+mod toasts;
+mod toolbar;
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Shows the window with these files opened, until it is closed.
-pub fn run(_paths: Vec<PathBuf>) -> ExitCode {
-    ExitCode::SUCCESS
+use answers::{Analyst, Question};
+pub use command::Command;
+use dialogs::{Picked, Worker};
+use opening::{Building, Opening, Outcome, Wake};
+use scene::Scene;
+pub use state::{Dialog, ExportForm, Selected, State, Tab, Tone};
+use timeline::view::TimeView;
+
+/// Files dropped together may come in several frames: this long after the last one they are opened.
+const DROP_WAIT_S: f64 = 0.1;
+/// How often progress is drawn.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Shows the window with these files and folders opened, until it is closed.
+///
+/// # Errors
+/// When there is no display, or it can't show the window.
+pub fn run(paths: Vec<PathBuf>) -> anyhow::Result<()> {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if cfg!(target_os = "linux") && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
+        anyhow::bail!(
+            "there is no display to show a window on; `vramscope report FILE...` needs none and gives the same figures"
+        );
+    }
+    let icon = eframe::icon_data::from_png_bytes(include_bytes!("../../assets/icon.png")).unwrap_or_default();
+    let options = eframe::NativeOptions {
+        viewport: egui::ViewportBuilder::default()
+            .with_title("vramscope")
+            .with_app_id("vramscope")
+            .with_inner_size([1280.0, 860.0])
+            .with_min_inner_size([640.0, 480.0])
+            .with_icon(icon)
+            .with_drag_and_drop(true),
+        renderer: eframe::Renderer::Glow,
+        ..Default::default()
+    };
+    eframe::run_native("vramscope", options, Box::new(|_| Ok(Box::new(Window(App::new(paths)))))).map_err(
+        |error| anyhow::anyhow!("the window can't be shown ({error}); `vramscope report FILE...` needs none"),
+    )
+}
+
+/// The app in a native window.
+struct Window(App);
+
+impl eframe::App for Window {
+    fn logic(&mut self, ctx: &egui::Context, _: &mut eframe::Frame) {
+        self.0.logic(ctx);
+    }
+
+    fn ui(&mut self, ui: &mut egui::Ui, _: &mut eframe::Frame) {
+        self.0.ui(ui);
+    }
+}
+
+/// The app, without a window around it.
+pub struct App {
+    state: State,
+    opening: Option<Opening>,
+    building: Option<Building>,
+    built_offsets_ns: BTreeMap<PathBuf, i64>,
+    analyst: Option<Analyst>,
+    asked: Option<Question>,
+    waiting: Vec<PathBuf>,
+    dropped: Vec<PathBuf>,
+    dropped_at_s: f64,
+    picking: Option<Worker<Picked>>,
+    exporting: Option<Worker<Result<PathBuf, String>>>,
+    is_set_up: bool,
+}
+
+impl App {
+    /// An app that opens these files and folders first.
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        Self {
+            state: State::default(),
+            opening: None,
+            building: None,
+            built_offsets_ns: BTreeMap::new(),
+            analyst: None,
+            asked: None,
+            waiting: paths,
+            dropped: Vec::new(),
+            dropped_at_s: 0.0,
+            picking: None,
+            exporting: None,
+            is_set_up: false,
+        }
+    }
+
+    /// What the window knows.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Whether no thread is at work and nothing waits to be opened.
+    pub fn is_idle(&self) -> bool {
+        let is_answered =
+            self.asked.is_none() || self.analyst.as_ref().is_none_or(|analyst| !analyst.is_busy());
+        let is_reading = self.opening.is_some() || self.building.is_some();
+        let is_waiting = !self.waiting.is_empty() || !self.dropped.is_empty();
+        is_answered && !is_reading && !is_waiting && self.exporting.is_none()
+    }
+
+    /// Takes in what threads have done and gives them what is next. Cheap; call it before every frame.
+    pub fn logic(&mut self, ctx: &egui::Context) {
+        if !self.is_set_up {
+            self.is_set_up = true;
+            theme::install(ctx);
+        }
+        self.take_dropped(ctx);
+        self.poll_opening(ctx);
+        self.poll_building(ctx);
+        self.poll_dialogs(ctx);
+        if self.opening.is_none() && !self.waiting.is_empty() {
+            let paths = std::mem::take(&mut self.waiting);
+            self.start_opening(ctx, paths);
+        }
+        if self.building.is_none()
+            && self.state.data.is_some()
+            && self.built_offsets_ns != self.state.choices.offsets_ns
+        {
+            self.rebuild(ctx, self.state.opened.clone());
+        }
+        self.ask(ctx);
+    }
+
+    /// Draws the window and applies what the user does.
+    pub fn ui(&mut self, ui: &mut egui::Ui) {
+        let ctx = ui.ctx().clone();
+        let mut commands = keys::commands(&ctx, &self.state);
+        toolbar::show(ui, &self.state, &mut commands);
+        match self.state.data.clone() {
+            Some(data) => {
+                let mut scene = Scene::new(ui, &self.state, &data, &mut commands);
+                scene.is_busy = self.analyst.as_ref().is_some_and(Analyst::is_busy);
+                sources_panel::show(ui, &mut scene, self.opening.as_ref());
+                details::show(ui, &mut scene);
+                egui::CentralPanel::default().show(ui, |ui| {
+                    timeline::show(ui, &mut scene);
+                    range_bar::show(ui, &mut scene);
+                    tables::show(ui, &mut scene);
+                });
+            }
+            None => empty::show(ui, self.opening.as_ref(), self.building.is_some(), &mut commands),
+        }
+        dialogs::show(&ctx, &self.state, self.exporting.is_some(), &mut commands);
+        empty::show_drop_hint(&ctx);
+        toasts::show(&ctx, &self.state, &mut commands);
+        for command in commands {
+            self.apply(&ctx, command);
+        }
+        self.ask(&ctx);
+    }
+
+    fn wake(&self, ctx: &egui::Context) -> Wake {
+        let ctx = ctx.clone();
+        Arc::new(move || ctx.request_repaint())
+    }
+
+    fn open(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
+        self.waiting.extend(paths);
+        ctx.request_repaint();
+    }
+
+    fn start_opening(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
+        match Opening::start(paths, self.wake(ctx)) {
+            Ok(opening) => self.opening = Some(opening),
+            Err(error) => self.say(ctx, Tone::Error, format!("no thread to read files on: {error}")),
+        }
+    }
+
+    fn take_dropped(&mut self, ctx: &egui::Context) {
+        let files = ctx.input_mut(|input| std::mem::take(&mut input.raw.dropped_files));
+        let now_s = ctx.input(|input| input.time);
+        if !files.is_empty() {
+            self.dropped.extend(files.iter().map(|file| file.path().to_owned()));
+            self.dropped_at_s = now_s;
+        }
+        if self.dropped.is_empty() {
+            return;
+        }
+        if now_s - self.dropped_at_s >= DROP_WAIT_S {
+            let paths = std::mem::take(&mut self.dropped);
+            self.open(ctx, paths);
+        } else {
+            ctx.request_repaint_after(Duration::from_secs_f64(DROP_WAIT_S));
+        }
+    }
+
+    fn poll_opening(&mut self, ctx: &egui::Context) {
+        let Some(opening) = &mut self.opening else { return };
+        let Some(outcome) = opening.poll() else {
+            ctx.request_repaint_after(PROGRESS_EVERY);
+            return;
+        };
+        self.opening = None;
+        self.take_outcome(ctx, outcome);
+    }
+
+    /// New files join the session; one that was open already is replaced.
+    fn take_outcome(&mut self, ctx: &egui::Context, outcome: Outcome) {
+        for error in outcome.errors {
+            self.say(ctx, Tone::Error, error);
+        }
+        if outcome.skipped > 0 {
+            let files = if outcome.skipped == 1 { "file" } else { "files" };
+            let text =
+                format!("{} {files} in the folder tell nothing of memory and were left out", outcome.skipped);
+            self.say(ctx, Tone::Warning, text);
+        }
+        if outcome.recordings.is_empty() {
+            return;
+        }
+        let mut opened = self.state.opened.clone();
+        for recording in outcome.recordings {
+            match opened.iter_mut().find(|old| old.path == recording.path) {
+                Some(old) => *old = recording,
+                None => opened.push(recording),
+            }
+        }
+        opened.sort_by(|a, b| a.path.cmp(&b.path));
+        self.rebuild(ctx, opened);
+    }
+
+    fn poll_building(&mut self, ctx: &egui::Context) {
+        let Some(result) = self.building.as_ref().and_then(Building::poll) else { return };
+        self.building = None;
+        let (opened, data) = match result {
+            Ok(ready) => ready,
+            Err(text) => {
+                self.say(ctx, Tone::Error, text);
+                return;
+            }
+        };
+        let state = &mut self.state;
+        let old_span = state.data.as_ref().map(|data| data.span());
+        let span = data.span();
+        if old_span.is_none_or(|old| state.view == TimeView::around(old)) {
+            state.view = TimeView::around(span);
+        }
+        if old_span.is_none() {
+            state.choices.range = data.suggestions.first().map(|suggestion| suggestion.range);
+        }
+        let processes = data.session().processes.len();
+        if state.choices.selection.process.is_some_and(|id| id.0 as usize >= processes) {
+            state.choices.selection.process = None;
+        }
+        // Rows are those of the session before.
+        state.selected = None;
+        state.answers = answers::Answers::default();
+        state.opened = opened;
+        state.data = Some(data);
+        self.asked = None;
+    }
+
+    /// Asks the analysis thread when anything that it answers by has changed, and takes in its answers.
+    fn ask(&mut self, ctx: &egui::Context) {
+        let Some(data) = self.state.data.clone() else { return };
+        if self.analyst.is_none() {
+            let wake = self.wake(ctx);
+            match Analyst::start(move || wake()) {
+                Ok(analyst) => self.analyst = Some(analyst),
+                Err(error) => self.say(ctx, Tone::Error, format!("no thread for the analysis: {error}")),
+            }
+        }
+        let Some(analyst) = &mut self.analyst else { return };
+        let state = &mut self.state;
+        let question = Question {
+            selection: state.choices.selection,
+            range: state.range_or_all(&data),
+            free_by: state.choices.free_by,
+            group_by: state.choices.group_by,
+            filter: state.choices.filter.clone(),
+            sort: state.row_sort,
+            live_at_ns: state.live_at_ns(&data),
+            is_moving: state.is_brushing,
+            data,
+        };
+        if self.asked.as_ref().is_none_or(|asked| !asked.is_same(&question)) {
+            analyst.ask(question.clone());
+            state.answers.has_findings = false;
+            self.asked = Some(question);
+        }
+        analyst.collect(&mut state.answers);
+    }
 }

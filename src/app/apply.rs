@@ -1,0 +1,322 @@
+//! Commands applied: the only place that changes the state.
+
+use std::path::PathBuf;
+
+use super::App;
+use super::command::Command;
+use super::dialogs;
+use super::state::{Choices, Dialog, ExportForm, Selected, State, Tone};
+use super::timeline::view::TimeView;
+use crate::model::{BEFORE_NS, NEVER_NS, SourceId, TimeRange};
+use crate::report::Format;
+
+impl App {
+    pub(super) fn apply(&mut self, ctx: &egui::Context, command: Command) {
+        match command {
+            Command::Open(paths) => self.open(ctx, paths),
+            Command::AskForFiles => self.pick(ctx, dialogs::Pick::Files),
+            Command::AskForFolder => self.pick(ctx, dialogs::Pick::Folder),
+            Command::OpenSample(name) => match sample_folder(name) {
+                Some(folder) => self.open(ctx, vec![folder]),
+                None => self.say(ctx, Tone::Error, format!("the sample {name} is not beside the program")),
+            },
+            Command::Reload => {
+                let paths = self.state.opened.iter().map(|file| file.path.clone()).collect();
+                self.open(ctx, paths);
+            }
+            Command::CloseSource(id) => {
+                let mut opened = self.state.opened.clone();
+                if (id.0 as usize) < opened.len() {
+                    opened.remove(id.0 as usize);
+                    self.rebuild(ctx, opened);
+                }
+            }
+            Command::CloseAll => self.close_all(),
+            Command::CancelFile(at) => {
+                if let Some(file) = self.opening.as_ref().and_then(|opening| opening.files.get(at)) {
+                    file.progress.cancel();
+                }
+            }
+            Command::CancelAll => {
+                if let Some(opening) = &self.opening {
+                    opening.cancel_all();
+                }
+            }
+            Command::SetOffset(id, offset_ns) => self.set_offset(id, offset_ns),
+            Command::MoveRange(range) => self.move_range(range),
+            Command::SetRange(range) => self.set_range(range),
+            Command::SuggestGrowth => self.suggest_growth(ctx),
+            Command::GoToStep(by) => self.go_to_step(by),
+            Command::GoToPeak => {
+                if let Some((at_ns, _)) = self.state.data.as_ref().and_then(|data| data.peak) {
+                    self.state.cursor_ns = Some(at_ns);
+                    self.bring_into_view(TimeRange::new(at_ns, at_ns));
+                }
+            }
+            Command::SetCursor(at_ns) => self.state.cursor_ns = at_ns,
+            Command::Zoom(..)
+            | Command::Pan(_)
+            | Command::Show(_)
+            | Command::FitRange
+            | Command::FitAll
+            | Command::ViewBack
+            | Command::ViewForward => self.apply_view(&command),
+            Command::SetSelection(selection) => self.choose(|choices| choices.selection = selection),
+            Command::SetFreeBy(free_by) => self.choose(|choices| choices.free_by = free_by),
+            Command::SetGroupBy(group_by) => self.choose(|choices| choices.group_by = group_by),
+            Command::SetFilter(filter) => self.choose(|choices| choices.filter = filter),
+            Command::SortRows(column) => self.state.row_sort = self.state.row_sort.clicked(column),
+            Command::SortGroups(column) => self.state.group_sort = self.state.group_sort.clicked(column),
+            Command::SortNets(column) => self.state.net_sort = self.state.net_sort.clicked(column),
+            Command::SetFlat(is_flat) => self.state.is_flat = is_flat,
+            Command::ShowTab(tab) => self.state.tab = tab,
+            Command::FocusFilter => self.state.wants_filter_focus = true,
+            Command::FilterFocused => self.state.wants_filter_focus = false,
+            Command::Select(selected) => {
+                self.state.looks.is_details_folded &= selected.is_none();
+                self.state.selected = selected;
+            }
+            Command::RevealSelected => self.reveal_selected(),
+            Command::Undo => {
+                let now = self.state.choices.clone();
+                self.state.undo.back(now).into_iter().for_each(|was| self.state.choices = was);
+            }
+            Command::Redo => {
+                let now = self.state.choices.clone();
+                self.state.undo.forward(now).into_iter().for_each(|next| self.state.choices = next);
+            }
+            Command::Escape => self.escape(),
+            Command::ToggleCurve(label) => toggle(&mut self.state.looks.hidden_curves, label),
+            Command::ToggleSource(path) => toggle(&mut self.state.looks.hidden_sources, path),
+            Command::ToggleTrack(name) => toggle(&mut self.state.looks.folded_tracks, name),
+            Command::ToggleSources => self.state.looks.is_sources_folded ^= true,
+            Command::ToggleDetails => self.state.looks.is_details_folded ^= true,
+            Command::SetTheme(theme) => ctx.set_theme(theme),
+            Command::ShowDialog(dialog) => self.state.dialog = Some(dialog),
+            Command::AskForReport => self.ask_for_report(ctx),
+            Command::AskForReportPath(form) => self.pick(ctx, dialogs::Pick::Report(form)),
+            Command::Export(form) => self.export(ctx, &form),
+            Command::CloseDialog => self.state.dialog = None,
+            Command::Copy(text) => ctx.copy_text(text),
+            Command::Dismiss(at) => {
+                if let Some(message) = self.state.messages.get_mut(at) {
+                    message.is_shown = false;
+                }
+            }
+            Command::Quit => ctx.send_viewport_cmd(egui::ViewportCommand::Close),
+        }
+    }
+
+    fn apply_view(&mut self, command: &Command) {
+        let state = &mut self.state;
+        let Some(data) = &state.data else { return };
+        let (view, span) = (state.view, data.span());
+        let middle = view.start_ns + view.duration_ns() / 2;
+        match *command {
+            // Wheel and keys come in many small steps: they are no history of their own.
+            Command::Zoom(at_ns, factor) => {
+                state.view = view.zoomed(at_ns.unwrap_or(middle), factor, span);
+            }
+            Command::Pan(share) => state.view = view.panned(share, span),
+            Command::Show(range) => state.show(TimeView::around(range)),
+            Command::FitRange => state.show(TimeView::around(state.choices.range.unwrap_or(span))),
+            Command::FitAll => state.show(TimeView::around(span)),
+            Command::ViewBack => state.views.back(view).into_iter().for_each(|was| state.view = was),
+            Command::ViewForward => state.views.forward(view).into_iter().for_each(|next| state.view = next),
+            _ => {}
+        }
+    }
+
+    /// Changes a choice so that it can be undone.
+    fn choose(&mut self, change: impl FnOnce(&mut Choices)) {
+        let was = self.state.choices.clone();
+        change(&mut self.state.choices);
+        if was != self.state.choices {
+            self.state.undo.push(was);
+        }
+    }
+
+    fn move_range(&mut self, range: TimeRange) {
+        if !self.state.is_brushing {
+            self.state.undo.push(self.state.choices.clone());
+            self.state.is_brushing = true;
+        }
+        self.state.choices.range = Some(range);
+    }
+
+    fn set_range(&mut self, range: Option<TimeRange>) {
+        if self.state.is_brushing {
+            self.state.is_brushing = false;
+            self.state.choices.range = range;
+        } else {
+            self.choose(|choices| choices.range = range);
+        }
+    }
+
+    fn suggest_growth(&mut self, ctx: &egui::Context) {
+        let Some(data) = self.state.data.clone() else { return };
+        // Asking again goes on to the next suggestion.
+        let now = self.state.choices.range;
+        let at = data.suggestions.iter().position(|suggestion| Some(suggestion.range) == now);
+        let next = at.map_or(0, |at| (at + 1) % data.suggestions.len().max(1));
+        if let Some(suggestion) = data.suggestions.get(next) {
+            self.set_range(Some(suggestion.range));
+            self.bring_into_view(suggestion.range);
+            self.say(ctx, Tone::Good, suggestion.label.clone());
+        }
+    }
+
+    /// Moves the range to the next (1) or previous (−1) step.
+    fn go_to_step(&mut self, by: i64) {
+        let Some(data) = self.state.data.clone() else { return };
+        let id = self.state.choices.selection.process.unwrap_or(crate::model::ProcessId(0));
+        let Some(process) = data.session().processes.get(id.0 as usize) else { return };
+        let steps = &process.steps;
+        let next = match self.state.choices.range {
+            None if by > 0 => 0,
+            None => steps.len().saturating_sub(1),
+            Some(range) if by > 0 => steps.partition_point(|step| step.range.start_ns <= range.start_ns),
+            Some(range) => {
+                let before = steps.partition_point(|step| step.range.start_ns < range.start_ns);
+                let Some(before) = before.checked_sub(1) else { return };
+                before
+            }
+        };
+        if let Some(step) = steps.get(next) {
+            self.set_range(Some(step.range));
+            self.bring_into_view(step.range);
+        }
+    }
+
+    fn reveal_selected(&mut self) {
+        let Some(data) = self.state.data.clone() else { return };
+        let span = data.span();
+        match self.state.selected.clone() {
+            Some(Selected::Row(row)) => {
+                let allocation = row.get(data.session());
+                let start =
+                    if allocation.alloc_ns == BEFORE_NS { span.start_ns } else { allocation.alloc_ns };
+                let is_freed = allocation.free_completed_ns != NEVER_NS;
+                let end = if is_freed { allocation.free_completed_ns } else { span.end_ns };
+                self.state.show(TimeView::around(TimeRange::new(start, end)));
+            }
+            Some(Selected::Finding(at)) => {
+                if let Some(range) = self.state.answers.findings.get(at).map(|finding| finding.range) {
+                    self.set_range(Some(range));
+                    self.state.show(TimeView::around(range));
+                }
+            }
+            Some(Selected::Group(_)) | None => {}
+        }
+    }
+
+    /// Changes the view only when a part of `range` is not seen.
+    fn bring_into_view(&mut self, range: TimeRange) {
+        let view = self.state.view.range();
+        if range.start_ns < view.start_ns || range.end_ns > view.end_ns {
+            let Some(data) = &self.state.data else { return };
+            let span = data.span();
+            let wanted = if range.duration_ns() == 0 {
+                let half = self.state.view.duration_ns() / 2;
+                TimeRange::new(range.start_ns.saturating_sub(half), range.end_ns.saturating_add(half))
+            } else {
+                range.union(range.shifted(range.duration_ns())).union(range.shifted(-range.duration_ns()))
+            };
+            let start = wanted.start_ns.max(span.start_ns);
+            self.state
+                .show(TimeView::around(TimeRange::new(start, wanted.end_ns.min(span.end_ns).max(start))));
+        }
+    }
+
+    fn escape(&mut self) {
+        let state = &mut self.state;
+        if state.dialog.is_some() {
+            state.dialog = None;
+        } else if state.is_brushing || state.choices.range.is_some() {
+            self.set_range(None);
+        } else {
+            state.selected = None;
+            state.cursor_ns = None;
+        }
+    }
+
+    fn set_offset(&mut self, id: SourceId, offset_ns: Option<i64>) {
+        let Some(path) = self.state.opened.get(id.0 as usize).map(|file| file.path.clone()) else { return };
+        self.choose(|choices| {
+            match offset_ns {
+                Some(offset_ns) => choices.offsets_ns.insert(path, offset_ns),
+                None => choices.offsets_ns.remove(&path),
+            };
+        });
+    }
+
+    fn ask_for_report(&mut self, ctx: &egui::Context) {
+        if self.state.data.is_none() {
+            self.say(ctx, Tone::Warning, "open a recording first; then there is something to report");
+            return;
+        }
+        let folder = self.state.opened.first().and_then(|file| file.path.parent().map(PathBuf::from));
+        let path = folder.unwrap_or_default().join("vramscope-report.html");
+        self.state.dialog = Some(Dialog::Export(ExportForm {
+            format: Format::Html,
+            path: path.display().to_string(),
+            redact: false,
+        }));
+    }
+
+    fn close_all(&mut self) {
+        self.opening = None;
+        self.building = None;
+        self.asked = None;
+        let looks = std::mem::take(&mut self.state.looks);
+        let messages = std::mem::take(&mut self.state.messages);
+        self.state = State { looks, messages, ..State::default() };
+    }
+
+    /// Puts files together again, with the offsets as they are chosen.
+    pub(super) fn rebuild(&mut self, ctx: &egui::Context, mut opened: Vec<crate::align::Opened>) {
+        if opened.is_empty() {
+            self.close_all();
+            return;
+        }
+        for file in &mut opened {
+            file.offset_by_hand_ns = self.state.choices.offsets_ns.get(&file.path).copied();
+        }
+        self.built_offsets_ns = self.state.choices.offsets_ns.clone();
+        match super::opening::Building::start(opened, self.wake(ctx)) {
+            Ok(building) => self.building = Some(building),
+            Err(error) => self.say(ctx, Tone::Error, format!("no thread to put files together: {error}")),
+        }
+    }
+
+    /// Shows a message and keeps it in the log.
+    pub(super) fn say(&mut self, ctx: &egui::Context, tone: Tone, text: impl Into<String>) {
+        let at_s = ctx.input(|input| input.time);
+        self.state.messages.push(super::state::Message { tone, text: text.into(), at_s, is_shown: true });
+    }
+}
+
+impl State {
+    /// Changes the view so that one can go back.
+    fn show(&mut self, view: TimeView) {
+        if view != self.view {
+            self.views.push(self.view);
+            self.view = view;
+        }
+    }
+}
+
+fn toggle<T: Ord>(set: &mut std::collections::BTreeSet<T>, value: T) {
+    if !set.remove(&value) {
+        set.insert(value);
+    }
+}
+
+/// The folder of a sample: beside the program when it is installed, else in the source tree.
+fn sample_folder(name: &str) -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok()?.parent()?.join("samples").join(name);
+    let shared = std::env::current_exe().ok()?.parent()?.join("../share/vramscope/samples").join(name);
+    let in_tree = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("samples").join(name);
+    let here = PathBuf::from("samples").join(name);
+    [beside, shared, here, in_tree].into_iter().find(|folder| folder.is_dir())
+}

@@ -1,0 +1,125 @@
+//! What the user can ask for. Drawing emits commands; they are applied in one place.
+
+use std::path::PathBuf;
+
+use super::sorting::{GroupColumn, NetColumn, RowColumn};
+use super::state::{Dialog, ExportForm, Selected, Tab};
+use crate::analysis::{FreeBy, GroupBy, Selection};
+use crate::model::{SourceId, TimeRange};
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Add files and folders to the session.
+    Open(Vec<PathBuf>),
+    /// Ask the system for files.
+    AskForFiles,
+    /// Ask the system for a folder.
+    AskForFolder,
+    /// Open one of the samples.
+    OpenSample(&'static str),
+    /// Read all files again.
+    Reload,
+    /// Take a file out of the session.
+    CloseSource(SourceId),
+    /// Take all files out.
+    CloseAll,
+    /// Stop reading a file.
+    CancelFile(usize),
+    /// Stop reading all files.
+    CancelAll,
+    /// Set an offset by hand, or let it be found again.
+    SetOffset(SourceId, Option<i64>),
+
+    /// Brush: the pointer is still moving it.
+    MoveRange(TimeRange),
+    /// Brush: the pointer has let go.
+    SetRange(Option<TimeRange>),
+    /// Show what grows the most.
+    SuggestGrowth,
+    /// The next or previous suggestion or step.
+    GoToStep(i64),
+    /// Show where allocated memory is highest.
+    GoToPeak,
+    /// Set the instant of the live set.
+    SetCursor(Option<i64>),
+
+    /// Zoom by a factor, below 1 is closer, around an instant or the middle.
+    Zoom(Option<i64>, f64),
+    /// Pan by a share of the view.
+    Pan(f64),
+    /// Show exactly this.
+    Show(TimeRange),
+    /// Show the range.
+    FitRange,
+    /// Show everything.
+    FitAll,
+    /// The view before.
+    ViewBack,
+    /// The view after.
+    ViewForward,
+
+    /// Whose memory.
+    SetSelection(Selection),
+    /// What "never freed" means.
+    SetFreeBy(FreeBy),
+    /// What rows are summed by.
+    SetGroupBy(GroupBy),
+    /// What tables are filtered by.
+    SetFilter(String),
+    /// A click on a header.
+    SortRows(RowColumn),
+    /// A click on a header.
+    SortGroups(GroupColumn),
+    /// A click on a header.
+    SortNets(NetColumn),
+    /// List allocations one by one, or groups.
+    SetFlat(bool),
+    /// Bring a tab to the front.
+    ShowTab(Tab),
+    /// Put the keyboard into the filter.
+    FocusFilter,
+    /// The filter has the keyboard now.
+    FilterFocused,
+    /// Select something.
+    Select(Option<Selected>),
+    /// Show where in time the selected thing is.
+    RevealSelected,
+
+    /// Undo a change of range, selection, filter or offset.
+    Undo,
+    /// Undo the undoing.
+    Redo,
+    /// Esc: close what is open, else clear the range.
+    Escape,
+
+    /// Show a curve or not.
+    ToggleCurve(String),
+    /// Show a source's curves or not.
+    ToggleSource(PathBuf),
+    /// Fold a track or unfold it.
+    ToggleTrack(&'static str),
+    /// Fold the sources panel or unfold it.
+    ToggleSources,
+    /// Fold the details panel or unfold it.
+    ToggleDetails,
+    /// Dark, light, or as the system.
+    SetTheme(egui::ThemePreference),
+
+    /// Open a dialog.
+    ShowDialog(Dialog),
+    /// Open the export dialog.
+    AskForReport,
+    /// Ask the system where to write the report.
+    AskForReportPath(ExportForm),
+    /// Write a report.
+    Export(ExportForm),
+    /// Close the dialog.
+    CloseDialog,
+    /// Put text on the clipboard.
+    Copy(String),
+    /// Take a message off the screen.
+    Dismiss(usize),
+    /// Close the window.
+    Quit,
+}

@@ -1,0 +1,179 @@
+//! A session made ready to be shown. Built once on a worker thread, then only read.
+
+use std::sync::Arc;
+
+use super::timeline::pyramid::Pyramid;
+use crate::align::{self, Opened};
+use crate::analysis::growth::{self, Suggestion};
+use crate::analysis::{DeviceFilter, Index, Selection, UserCode};
+use crate::model::{Device, MarkerKind, ProcessId, Quantity, Session, SourceId, TimeRange};
+
+/// A session made ready to be shown.
+#[derive(Debug)]
+pub struct Data {
+    /// The session with its labels.
+    pub index: Arc<Index>,
+    /// All curves that have points.
+    pub curves: Vec<Curve>,
+    /// Where memory grows, the most telling first.
+    pub suggestions: Vec<Suggestion>,
+    /// When allocated memory was highest, and how high.
+    pub peak: Option<(i64, i64)>,
+    /// All markers on Unix time, ascending.
+    pub markers: Vec<ShownMarker>,
+}
+
+/// A curve ready to be drawn, on Unix time.
+#[derive(Debug)]
+pub struct Curve {
+    /// What it shows, with as many words as tell it from the others.
+    pub label: String,
+    /// What it shows.
+    pub quantity: Quantity,
+    /// On which device.
+    pub device: Device,
+    /// The file it comes from, when it is not a process's own.
+    pub source: Option<SourceId>,
+    /// The process it belongs to, when there is one.
+    pub process: Option<ProcessId>,
+    /// Whether a value holds until the next point.
+    pub is_step: bool,
+    /// Its points.
+    pub points: Pyramid,
+}
+
+/// An instant worth a flag on the time axis.
+#[derive(Clone, Debug)]
+pub struct ShownMarker {
+    /// When.
+    pub time_ns: i64,
+    /// What.
+    pub kind: MarkerKind,
+    /// One sentence.
+    pub text: String,
+}
+
+impl Data {
+    /// Joins files into a session and computes what every view needs. Slow: not on the UI thread.
+    pub fn build(opened: &[Opened]) -> Self {
+        let session = Arc::new(align::build(opened));
+        let index = Arc::new(Index::new(session.clone(), UserCode::default()));
+        let curves = curves_of(&session);
+        let peak = peak_of(&curves);
+        let suggestions = growth::suggest(&index, Selection::default());
+        let mut markers: Vec<ShownMarker> = markers_of(&session);
+        markers.sort_by_key(|marker| marker.time_ns);
+        Self { index, curves, suggestions, peak, markers }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.index.session
+    }
+
+    /// The whole time that any file covers; never empty.
+    pub fn span(&self) -> TimeRange {
+        let span = self.session().span;
+        TimeRange::new(span.start_ns, span.end_ns.max(span.start_ns.saturating_add(1)))
+    }
+
+    /// The processes that a selection can choose from.
+    pub fn process_labels(&self) -> impl Iterator<Item = (ProcessId, &str)> {
+        let processes = self.session().processes.iter().enumerate();
+        processes.map(|(index, process)| (ProcessId(index as u32), process.label.as_str()))
+    }
+
+    /// The devices that memory was allocated on.
+    pub fn devices(&self) -> Vec<Device> {
+        let mut devices: Vec<Device> =
+            self.curves.iter().filter(|curve| curve.process.is_some()).map(|curve| curve.device).collect();
+        devices.sort();
+        devices.dedup();
+        devices
+    }
+
+    /// How much a quantity rose over a range: the sum over the selected processes, or over the devices for what only
+    /// the driver knows. `None` where no curve covers the range.
+    pub fn rise(&self, selection: Selection, quantity: &Quantity, range: TimeRange) -> Option<i64> {
+        let rises = self.curves.iter().filter(|curve| curve.quantity == *quantity).filter_map(|curve| {
+            let is_chosen = selection.device.admits(curve.device)
+                && (curve.process.is_none() || selection.process.is_none_or(|id| curve.process == Some(id)));
+            if !is_chosen {
+                return None;
+            }
+            let points = &curve.points;
+            let start = points.at(range.start_ns).or_else(|| points.bytes.first().copied())?;
+            Some(points.at(range.end_ns)?.saturating_sub(start))
+        });
+        rises.reduce(i64::saturating_add)
+    }
+}
+
+fn curves_of(session: &Session) -> Vec<Curve> {
+    let has_processes = session.processes.len() > 1;
+    let mut curves: Vec<Curve> = session
+        .curves()
+        .filter(|(_, _, series, _)| !series.is_empty())
+        .map(|(source, process, series, offset_ns)| {
+            let mut label = series.quantity.label().to_owned();
+            if let (true, Some(id)) = (has_processes, process) {
+                label = format!("{label} · {}", session.process(id).label);
+            } else if !series.process_name.is_empty() {
+                label = format!("{label} · {}", series.process_name);
+            } else if let Some(pid) = series.pid {
+                label = format!("{label} · process {pid}");
+            }
+            let times = series.times_ns.iter().map(|time| time.saturating_add(offset_ns)).collect();
+            Curve {
+                label,
+                quantity: series.quantity.clone(),
+                device: series.device,
+                source,
+                process,
+                is_step: series.is_step,
+                points: Pyramid::new(times, series.bytes.clone()),
+            }
+        })
+        .collect();
+    // What PyTorch says comes last, so that it is drawn on top.
+    curves.sort_by_key(|curve| std::cmp::Reverse(curve.quantity.clone()));
+    let labels: Vec<String> = curves.iter().map(|curve| curve.label.clone()).collect();
+    for curve in &mut curves {
+        if labels.iter().filter(|label| **label == curve.label).count() > 1 {
+            curve.label = match curve.source {
+                Some(id) => format!("{} · {} · {}", curve.label, curve.device, session.source(id).name),
+                None => format!("{} · {}", curve.label, curve.device),
+            };
+        }
+    }
+    curves
+}
+
+fn peak_of(curves: &[Curve]) -> Option<(i64, i64)> {
+    let allocated = curves
+        .iter()
+        .filter(|curve| curve.quantity == Quantity::Allocated && DeviceFilter::Gpus.admits(curve.device));
+    allocated
+        .filter_map(|curve| {
+            let (at, &bytes) = curve.points.bytes.iter().enumerate().rev().max_by_key(|&(_, bytes)| bytes)?;
+            Some((curve.points.times_ns[at], bytes))
+        })
+        .max_by_key(|&(_, bytes)| bytes)
+}
+
+fn markers_of(session: &Session) -> Vec<ShownMarker> {
+    let shown = |marker: &crate::model::Marker, offset_ns: i64| ShownMarker {
+        time_ns: marker.time_ns.saturating_add(offset_ns),
+        kind: marker.kind.clone(),
+        text: marker.text.clone(),
+    };
+    let of_processes = session.processes.iter().flat_map(|process| &process.markers);
+    let of_sources = session.sources.iter().filter(|source| source.process.is_none());
+    of_processes
+        .map(|marker| shown(marker, 0))
+        .chain(of_sources.flat_map(|source| {
+            let offset_ns = source.alignment.offset_ns;
+            source.recording.markers.iter().map(move |marker| shown(marker, offset_ns))
+        }))
+        .collect()
+}

@@ -1,0 +1,262 @@
+//! The panel on the right: all that is known of what is selected.
+
+use egui::{Label, RichText, Ui};
+
+use super::command::Command;
+use super::scene::Scene;
+use super::state::{Selected, Tab};
+use crate::analysis::findings::Finding;
+use crate::analysis::{FrameOrigin, Group, RowRef};
+use crate::model::time::{format_duration, format_offset, format_unix};
+use crate::model::{
+    Allocation, AllocationFlags, BEFORE_NS, NEVER_NS, Phase, ProcessId, StackId, format_bytes,
+    format_bytes_exact, format_count,
+};
+
+/// Draws the panel.
+pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
+    if scene.state.looks.is_details_folded {
+        return;
+    }
+    let wide = ui.available_width() > 1000.0;
+    let size = if wide { 300.0 } else { 220.0 };
+    egui::Panel::right("details").default_size(size).size_range(160.0..=560.0).show(ui, |ui| {
+        ui.horizontal(|ui| {
+            ui.strong("Details");
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                if ui.small_button("×").accessible_name("Close details").clicked() {
+                    scene.ask(Command::ToggleDetails);
+                }
+            });
+        });
+        ui.separator();
+        egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| match scene.state.selected.clone() {
+            Some(Selected::Row(row)) => allocation(ui, scene, row),
+            Some(Selected::Group(key)) => match find_group(scene, &key) {
+                Some(found) => group(ui, scene, &found),
+                None => {
+                    ui.weak("The selected group has nothing in this range.");
+                }
+            },
+            Some(Selected::Finding(at)) => {
+                let findings = scene.state.answers.findings.clone();
+                match findings.get(at) {
+                    Some(found) => finding(ui, scene, found),
+                    None => {
+                        ui.weak("Not found in this range.");
+                    }
+                }
+            }
+            None => {
+                ui.weak("Select a row in a table to see its stack, op and shapes here.");
+            }
+        });
+    });
+}
+
+fn find_group(scene: &Scene<'_>, key: &str) -> Option<Group> {
+    let answers = &scene.state.answers;
+    let lens = if scene.state.tab == Tab::Live { &answers.live } else { &answers.kept };
+    lens.groups.iter().find(|group| group.key == key).cloned()
+}
+
+fn allocation(ui: &mut Ui, scene: &mut Scene<'_>, row: RowRef) {
+    let data = scene.data;
+    let session = data.session();
+    let allocation: Allocation = row.get(session);
+    let process = session.process(row.process);
+    let start_ns = session.span.start_ns;
+    ui.label(RichText::new(format_bytes(allocation.size_bytes)).size(20.0).strong());
+    let op_label = data.index.label(data.index.op(row.process, allocation.op, allocation.stack));
+    ui.add(Label::new(RichText::new(op_label).strong()).wrap());
+    ui.horizontal_wrapped(|ui| {
+        if ui.button("Show in tracks").clicked() {
+            scene.ask(Command::RevealSelected);
+        }
+        if ui.button("Copy stack").clicked() {
+            scene.ask(Command::Copy(data.index.stack_lines(row.process, allocation.stack).join("\n")));
+        }
+    });
+    let when = |time_ns: i64| format!("{} · {}", format_offset(time_ns, start_ns), format_unix(time_ns));
+    let mut facts: Vec<(&str, String)> = vec![
+        ("Requested", format_bytes_exact(allocation.size_bytes)),
+        ("Address", format!("{:#x}", allocation.address)),
+        ("Device", format!("{}, stream {:#x}", allocation.device, allocation.stream)),
+        ("Process", process.label.clone()),
+    ];
+    if allocation.rounded_bytes > 0 {
+        facts.insert(1, ("Takes", format_bytes_exact(allocation.rounded_bytes)));
+    }
+    facts.push((
+        "Allocated",
+        match allocation.alloc_ns {
+            BEFORE_NS => "before the recording began".to_owned(),
+            time_ns => when(time_ns),
+        },
+    ));
+    facts.push((
+        "Freed",
+        match (allocation.free_requested_ns, allocation.free_completed_ns) {
+            (NEVER_NS, NEVER_NS) => "not by the end of the recording".to_owned(),
+            (asked_ns, NEVER_NS) => {
+                format!("asked for at {}, still waits for a stream", format_offset(asked_ns, start_ns))
+            }
+            (_, time_ns) => when(time_ns),
+        },
+    ));
+    if allocation.alloc_ns != BEFORE_NS && allocation.free_completed_ns != NEVER_NS {
+        let lifetime_ns = allocation.free_completed_ns.saturating_sub(allocation.alloc_ns);
+        facts.push(("Lifetime", format_duration(lifetime_ns)));
+    }
+    if let Some(step) = process.steps.get(allocation.step as usize) {
+        facts.push(("Step", step.number.to_string()));
+    }
+    facts.extend(op_facts(scene, row.process, &allocation));
+    for (flag, text) in [
+        (AllocationFlags::LINKED, "seen by trace and snapshot"),
+        (AllocationFlags::TRACE_ONLY, "known from the trace alone"),
+        (AllocationFlags::GUESSED_PAIR, "alloc and free paired by size and order"),
+        (AllocationFlags::FREE_LOST, "its free was not recorded"),
+    ] {
+        if allocation.flags.contains(flag) {
+            facts.push(("Evidence", text.to_owned()));
+        }
+    }
+    table(ui, scene, "facts", &facts);
+    stack(ui, scene, row.process, allocation.stack);
+}
+
+fn op_facts(scene: &Scene<'_>, process: ProcessId, allocation: &Allocation) -> Vec<(&'static str, String)> {
+    let Some(op) = scene.data.index.op_details(process, allocation.op) else { return Vec::new() };
+    let strings = &scene.data.session().process(process).strings;
+    let phase = match op.phase {
+        Phase::Unknown => "",
+        Phase::Forward => "forward",
+        Phase::Backward => "backward",
+        Phase::Optimizer => "optimizer",
+    };
+    let from_stack = if op.is_from_stack { "read from the Python stack" } else { "" };
+    let mut facts: Vec<(&'static str, String)> = [
+        ("Outer op", op.outer),
+        ("Forward op", op.forward),
+        ("Shapes", op.shapes),
+        ("Types", op.dtypes),
+        ("Tensor", op.inferred_tensor),
+        ("Why", op.inferred_rule),
+        ("Module", op.module),
+        ("Annotation", op.annotation),
+    ]
+    .into_iter()
+    .map(|(name, id)| (name, strings.get(id).to_owned()))
+    .collect();
+    facts.push(("Phase", phase.to_owned()));
+    facts.push(("Op", from_stack.to_owned()));
+    facts.retain(|(_, text)| !text.is_empty());
+    facts
+}
+
+fn group(ui: &mut Ui, scene: &mut Scene<'_>, group: &Group) {
+    ui.label(RichText::new(format_bytes(group.bytes)).size(20.0).strong());
+    ui.add(Label::new(RichText::new(&group.key).strong()).wrap());
+    let mut facts = vec![
+        ("Bytes", format_bytes_exact(group.bytes)),
+        ("Allocations", format_count(group.count)),
+        ("Call site", group.call_site.clone()),
+    ];
+    if let Some((first, last)) = group.steps {
+        facts.push(("Steps", if first == last { first.to_string() } else { format!("{first} to {last}") }));
+        facts.push(("Per step", format_bytes(group.per_step_bytes)));
+    }
+    facts.push(("Ops", group.ops.join(", ")));
+    table(ui, scene, "group facts", &facts);
+    ui.horizontal_wrapped(|ui| {
+        if ui.button("Copy stack").clicked() {
+            scene.ask(Command::Copy(scene.data.index.stack_lines(group.stack.0, group.stack.1).join("\n")));
+        }
+    });
+    stack(ui, scene, group.stack.0, group.stack.1);
+}
+
+fn finding(ui: &mut Ui, scene: &mut Scene<'_>, finding: &Finding) {
+    ui.add(Label::new(RichText::new(&finding.title).size(16.0).strong()).wrap());
+    ui.horizontal_wrapped(|ui| {
+        if ui.button("Show its range").clicked() {
+            scene.ask(Command::RevealSelected);
+        }
+        if ui.button("Copy").clicked() {
+            scene.ask(Command::Copy(text_of(finding)));
+        }
+    });
+    let mut facts = vec![
+        ("Holds", format_bytes_exact(finding.bytes)),
+        ("Confidence", format!("{:.0}%", finding.confidence * 100.0)),
+    ];
+    if finding.per_step_bytes > 0 {
+        facts.push(("Per step", format_bytes(finding.per_step_bytes)));
+    }
+    table(ui, scene, "finding facts", &facts);
+    section(ui, "Where", &finding.call_sites.join("\n"));
+    section(ui, "What to change", &finding.advice);
+    for (title, code) in [("Before", &finding.code_before), ("After", &finding.code_after)] {
+        if !code.is_empty() {
+            ui.add_space(6.0);
+            ui.weak(title);
+            ui.add(Label::new(RichText::new(code).monospace()).wrap());
+        }
+    }
+    section(ui, "Why", &finding.evidence.join("\n"));
+    section(ui, "What would confirm it", &finding.confirm);
+}
+
+fn text_of(finding: &Finding) -> String {
+    let parts = [
+        finding.title.clone(),
+        finding.call_sites.join("\n"),
+        finding.evidence.join("\n"),
+        finding.advice.clone(),
+        finding.confirm.clone(),
+    ];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn section(ui: &mut Ui, title: &str, text: &str) {
+    if !text.is_empty() {
+        ui.add_space(8.0);
+        ui.strong(title);
+        ui.add(Label::new(text).wrap());
+    }
+}
+
+fn table(ui: &mut Ui, scene: &Scene<'_>, id: &str, facts: &[(&str, String)]) {
+    ui.add_space(6.0);
+    egui::Grid::new(id).num_columns(2).spacing([10.0, 4.0]).show(ui, |ui| {
+        for (name, text) in facts {
+            ui.label(RichText::new(*name).color(scene.palette.weak_text));
+            ui.add(Label::new(text).wrap());
+            ui.end_row();
+        }
+    });
+}
+
+/// The stack, the user's own frames in bold.
+fn stack(ui: &mut Ui, scene: &Scene<'_>, process: ProcessId, stack: StackId) {
+    let index = &scene.data.index;
+    let tables = scene.data.session().process(process);
+    ui.add_space(8.0);
+    ui.strong("Python stack, innermost first");
+    if stack.is_empty() {
+        ui.weak("not recorded: work of the autograd thread has none");
+        return;
+    }
+    let lines = index.stack_lines(process, stack);
+    for (line, frame) in lines.iter().zip(tables.stacks.frames(stack)) {
+        let is_own = index.user_code.origin(&tables.strings, frame) == FrameOrigin::User;
+        let text = RichText::new(line).monospace().size(11.5);
+        let text = if is_own {
+            text.strong().color(scene.palette.range_edge)
+        } else {
+            text.color(scene.palette.weak_text)
+        };
+        ui.add(Label::new(text).wrap().selectable(true));
+    }
+}

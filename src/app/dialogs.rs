@@ -1,0 +1,282 @@
+//! Dialogs over the window, and the system's file dialogs on a thread of their own.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+use egui::{Context, RichText, Ui};
+
+use super::App;
+use super::command::Command;
+use super::keys;
+use super::opening::Wake;
+use super::state::{Dialog, ExportForm, State, Tone};
+use super::theme::Palette;
+use crate::report::{self, Format};
+
+/// A system dialog that answers sooner was never shown: there is none on this machine.
+const TOO_QUICK: Duration = Duration::from_millis(60);
+
+/// A job on a thread of its own with one result.
+pub struct Worker<T> {
+    result: Receiver<T>,
+}
+
+impl<T: Send + 'static> Worker<T> {
+    /// Starts the job; `wake` is called when it is done.
+    ///
+    /// # Errors
+    /// When the system has no thread to give.
+    pub fn start(name: &str, wake: Wake, job: impl FnOnce() -> T + Send + 'static) -> std::io::Result<Self> {
+        let (sender, result) = channel();
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            if sender.send(job()).is_ok() {
+                wake();
+            }
+        })?;
+        Ok(Self { result })
+    }
+
+    /// The result, when it is there; an error when the job failed.
+    pub fn poll(&self) -> Option<Result<T, ()>> {
+        match self.result.try_recv() {
+            Ok(result) => Some(Ok(result)),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(())),
+        }
+    }
+}
+
+/// What to ask the system for.
+#[derive(Clone, Debug)]
+pub enum Pick {
+    /// Files to open.
+    Files,
+    /// A folder to open.
+    Folder,
+    /// Where to write a report.
+    Report(ExportForm),
+}
+
+/// What the system answered.
+pub enum Picked {
+    /// Files and folders to open.
+    Open(Vec<PathBuf>),
+    /// Where to write a report.
+    Report(ExportForm),
+    /// The user changed their mind.
+    Nothing,
+    /// The system has no such dialog.
+    Missing(Pick),
+}
+
+impl App {
+    pub(super) fn pick(&mut self, ctx: &Context, what: Pick) {
+        if self.picking.is_some() {
+            return;
+        }
+        match Worker::start("file dialog", self.wake(ctx), move || ask_system(what)) {
+            Ok(worker) => self.picking = Some(worker),
+            Err(error) => self.say(ctx, Tone::Error, format!("no thread for the file dialog: {error}")),
+        }
+    }
+
+    pub(super) fn export(&mut self, ctx: &Context, form: &ExportForm) {
+        let Some(data) = self.state.data.clone() else { return };
+        if self.exporting.is_some() {
+            return;
+        }
+        let range = self.state.range_or_all(&data);
+        let choices = &self.state.choices;
+        let query = crate::analysis::Query { selection: choices.selection, range, free_by: choices.free_by };
+        let group_by = choices.group_by;
+        let form = form.clone();
+        let write = move || {
+            let options = report::Options { redact: form.redact, ..Default::default() };
+            let path = PathBuf::from(&form.path);
+            let report = report::build(&data.index, &query, group_by, &options);
+            report::write(&report, form.format, &path).map_err(|error| format!("{error:#}"))?;
+            Ok(path)
+        };
+        match Worker::start("report", self.wake(ctx), write) {
+            Ok(worker) => self.exporting = Some(worker),
+            Err(error) => self.say(ctx, Tone::Error, format!("no thread for the report: {error}")),
+        }
+    }
+
+    pub(super) fn poll_dialogs(&mut self, ctx: &Context) {
+        if let Some(result) = self.picking.as_ref().and_then(Worker::poll) {
+            self.picking = None;
+            match result.unwrap_or(Picked::Nothing) {
+                Picked::Open(paths) => self.open(ctx, paths),
+                Picked::Report(form) => self.state.dialog = Some(Dialog::Export(form)),
+                Picked::Nothing => {}
+                Picked::Missing(Pick::Report(_)) => {
+                    self.say(ctx, Tone::Warning, "this system shows no file dialog; type the path instead");
+                }
+                Picked::Missing(_) => self.state.dialog = Some(Dialog::OpenPath(String::new())),
+            }
+        }
+        if let Some(result) = self.exporting.as_ref().and_then(Worker::poll) {
+            self.exporting = None;
+            match result {
+                Ok(Ok(path)) => {
+                    self.state.dialog = None;
+                    self.say(ctx, Tone::Good, format!("Report written: {}", path.display()));
+                }
+                Ok(Err(error)) => self.say(ctx, Tone::Error, error),
+                Err(()) => self.say(ctx, Tone::Error, "the report could not be made; nothing was written"),
+            }
+        }
+    }
+}
+
+fn ask_system(what: Pick) -> Picked {
+    let asked = Instant::now();
+    let dialog = rfd::FileDialog::new();
+    let answer = match &what {
+        Pick::Files => dialog.set_title("Open files").pick_files().map(Picked::Open),
+        Pick::Folder => {
+            dialog.set_title("Open folder").pick_folder().map(|folder| Picked::Open(vec![folder]))
+        }
+        Pick::Report(form) => {
+            let extension = form.format.extension();
+            let dialog = dialog.set_title("Export report").add_filter(form.format.label(), &[extension]);
+            let path = dialog.set_file_name(format!("vramscope-report.{extension}")).save_file();
+            path.map(|path| Picked::Report(ExportForm { path: path.display().to_string(), ..form.clone() }))
+        }
+    };
+    match answer {
+        Some(picked) => picked,
+        None if asked.elapsed() < TOO_QUICK => Picked::Missing(what),
+        None => Picked::Nothing,
+    }
+}
+
+/// Draws the dialog that is open.
+pub fn show(ctx: &Context, state: &State, is_exporting: bool, commands: &mut Vec<Command>) {
+    let Some(dialog) = &state.dialog else { return };
+    let modal = egui::Modal::new(egui::Id::unique("dialog")).show(ctx, |ui| {
+        ui.set_max_width((ctx.content_rect().width() - 60.0).min(640.0));
+        match dialog {
+            Dialog::Keys => show_keys(ui),
+            Dialog::About => show_about(ui),
+            Dialog::Log => show_log(ui, state),
+            Dialog::OpenPath(path) => show_open_path(ui, path, commands),
+            Dialog::Export(form) => show_export(ui, form, is_exporting, commands),
+        }
+        if matches!(dialog, Dialog::Keys | Dialog::About | Dialog::Log) {
+            ui.add_space(8.0);
+            if ui.button("Close").clicked() {
+                commands.push(Command::CloseDialog);
+            }
+        }
+    });
+    if modal.should_close() {
+        commands.push(Command::CloseDialog);
+    }
+}
+
+fn show_keys(ui: &mut Ui) {
+    ui.heading("Keys");
+    for (title, lines) in keys::SHEET {
+        ui.add_space(6.0);
+        ui.strong(*title);
+        egui::Grid::new(*title).num_columns(2).spacing([24.0, 3.0]).show(ui, |ui| {
+            for (what, how) in *lines {
+                ui.label(*what);
+                ui.label(*how);
+                ui.end_row();
+            }
+        });
+    }
+}
+
+fn show_about(ui: &mut Ui) {
+    ui.heading("vramscope");
+    ui.label(format!("Version {}", env!("VRAMSCOPE_VERSION")));
+    ui.label("Shows what is holding your GPU memory.");
+    ui.label("MIT or Apache-2.0");
+}
+
+fn show_log(ui: &mut Ui, state: &State) {
+    ui.heading("Log");
+    egui::ScrollArea::vertical().max_height(360.0).show(ui, |ui| {
+        let palette = Palette::of(ui.visuals());
+        if state.messages.is_empty() {
+            ui.weak("Nothing was said yet.");
+        }
+        for message in &state.messages {
+            let color = match message.tone {
+                Tone::Good => palette.text,
+                Tone::Warning => palette.warning,
+                Tone::Error => palette.error,
+            };
+            ui.add(egui::Label::new(RichText::new(&message.text).color(color)).wrap());
+        }
+    });
+}
+
+fn show_open_path(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
+    ui.heading("Open path");
+    let label = ui.label("File or folder");
+    let mut text = path.to_owned();
+    let field = ui.add(egui::TextEdit::singleline(&mut text).desired_width(480.0)).labelled_by(label.id);
+    let is_entered = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+    if path.is_empty() && text.is_empty() {
+        field.request_focus();
+    }
+    if text != path {
+        commands.push(Command::ShowDialog(Dialog::OpenPath(text.clone())));
+    }
+    ui.add_space(8.0);
+    ui.horizontal(|ui| {
+        let open = ui.add_enabled(!text.trim().is_empty(), egui::Button::new("Open"));
+        if open.clicked() || (is_entered && !text.trim().is_empty()) {
+            commands.push(Command::CloseDialog);
+            commands.push(Command::Open(vec![PathBuf::from(text.trim())]));
+        }
+        if ui.button("Cancel").clicked() {
+            commands.push(Command::CloseDialog);
+        }
+    });
+}
+
+fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mut Vec<Command>) {
+    let mut now = form.clone();
+    ui.heading("Export report");
+    ui.label("What the range keeps, grouped as the window shows it, with findings and advice.");
+    ui.add_space(6.0);
+    ui.horizontal(|ui| {
+        for format in Format::ALL {
+            if ui.radio(now.format == format, format.label()).clicked() {
+                now.format = format;
+                now.path = PathBuf::from(&now.path).with_extension(format.extension()).display().to_string();
+            }
+        }
+    });
+    ui.horizontal(|ui| {
+        let label = ui.label("Path");
+        ui.add(egui::TextEdit::singleline(&mut now.path).desired_width(400.0)).labelled_by(label.id);
+        if ui.button("Browse…").clicked() {
+            commands.push(Command::AskForReportPath(now.clone()));
+        }
+    });
+    ui.checkbox(&mut now.redact, "Replace names of users, hosts and folders");
+    if now != *form {
+        commands.push(Command::ShowDialog(Dialog::Export(now.clone())));
+    }
+    ui.add_space(8.0);
+    ui.horizontal(|ui| {
+        let can_write = !is_exporting && !now.path.trim().is_empty();
+        if ui.add_enabled(can_write, egui::Button::new("Export")).clicked() {
+            commands.push(Command::Export(now));
+        }
+        if ui.button("Cancel").clicked() {
+            commands.push(Command::CloseDialog);
+        }
+        if is_exporting {
+            ui.weak("Writing…");
+        }
+    });
+}

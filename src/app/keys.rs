@@ -1,0 +1,120 @@
+//! The keys, and the sheet that lists them.
+
+use egui::{Context, Event, Key, Modifiers};
+
+use super::command::Command;
+use super::state::{Dialog, State, Tab};
+
+/// The sheet: what, and by which keys or mouse buttons.
+pub const SHEET: &[(&str, &[(&str, &str)])] = &[
+    (
+        "Range",
+        &[
+            ("Brush a range", "drag on any track"),
+            ("Move an edge, or the whole range", "drag the edge, or its band in the ruler"),
+            ("Extend to the pointer", "Shift+click"),
+            ("Next, previous step", "] and ["),
+            ("Suggested growth", "G"),
+            ("Clear", "Esc"),
+        ],
+    ),
+    (
+        "View",
+        &[
+            ("Zoom at the pointer", "wheel, or W and S"),
+            ("Pan", "middle drag or Shift+drag, A and D, arrows"),
+            ("Fit the range", "F"),
+            ("Fit everything", "Home, or double click"),
+            ("Back and forward", "Alt+Left, Alt+Right"),
+            ("Go to the peak", "P"),
+        ],
+    ),
+    (
+        "Everything else",
+        &[
+            ("Open files", "Ctrl+O"),
+            ("Export a report", "Ctrl+S"),
+            ("Filter the table", "Ctrl+F"),
+            ("Undo, redo", "Ctrl+Z, Ctrl+Shift+Z"),
+            ("Tabs", "1 to 4"),
+            ("This sheet", "? or F1"),
+        ],
+    ),
+];
+
+/// What the keys that were pressed ask for; the keys are taken out of the input.
+pub fn commands(ctx: &Context, state: &State) -> Vec<Command> {
+    let is_typing = ctx.egui_wants_keyboard_input();
+    let has_dialog = state.dialog.is_some();
+    let mut commands = Vec::new();
+    ctx.input_mut(|input| {
+        input.events.retain(|event| {
+            let &Event::Key { key, physical_key, pressed: true, modifiers, .. } = event else { return true };
+            let command = global(key, modifiers).or_else(|| match (has_dialog, is_typing) {
+                (true, _) => (key == Key::Escape).then_some(Command::Escape),
+                (false, true) => None,
+                (false, false) => in_window(key, physical_key.unwrap_or(key), modifiers),
+            });
+            let is_ours = command.is_some();
+            commands.extend(command);
+            !is_ours
+        });
+    });
+    commands
+}
+
+/// Keys that work wherever the keyboard is.
+fn global(key: Key, modifiers: Modifiers) -> Option<Command> {
+    if key == Key::F1 {
+        return Some(Command::ShowDialog(Dialog::Keys));
+    }
+    match (modifiers.command && !modifiers.shift && !modifiers.alt, key) {
+        (true, Key::O) => Some(Command::AskForFiles),
+        (true, Key::S) => Some(Command::AskForReport),
+        (true, Key::F) => Some(Command::FocusFilter),
+        _ => None,
+    }
+}
+
+/// Keys that work unless text is being typed. Letters that stand for directions go by their place on the keyboard.
+fn in_window(key: Key, place: Key, modifiers: Modifiers) -> Option<Command> {
+    if modifiers.command {
+        return match (key, modifiers.shift) {
+            (Key::Z, false) => Some(Command::Undo),
+            (Key::Z, true) | (Key::Y, false) => Some(Command::Redo),
+            _ => None,
+        };
+    }
+    if modifiers.alt {
+        return match key {
+            Key::ArrowLeft => Some(Command::ViewBack),
+            Key::ArrowRight => Some(Command::ViewForward),
+            _ => None,
+        };
+    }
+    match place {
+        Key::W => return Some(Command::Zoom(None, 0.8)),
+        Key::S => return Some(Command::Zoom(None, 1.25)),
+        Key::A => return Some(Command::Pan(-0.1)),
+        Key::D => return Some(Command::Pan(0.1)),
+        _ => {}
+    }
+    match key {
+        Key::ArrowLeft => Some(Command::Pan(-0.1)),
+        Key::ArrowRight => Some(Command::Pan(0.1)),
+        Key::F => Some(Command::FitRange),
+        Key::Home => Some(Command::FitAll),
+        Key::G => Some(Command::SuggestGrowth),
+        Key::P => Some(Command::GoToPeak),
+        Key::OpenBracket => Some(Command::GoToStep(-1)),
+        Key::CloseBracket => Some(Command::GoToStep(1)),
+        Key::Escape => Some(Command::Escape),
+        Key::Questionmark => Some(Command::ShowDialog(Dialog::Keys)),
+        Key::Slash if modifiers.shift => Some(Command::ShowDialog(Dialog::Keys)),
+        Key::Num1 => Some(Command::ShowTab(Tab::ALL[0])),
+        Key::Num2 => Some(Command::ShowTab(Tab::ALL[1])),
+        Key::Num3 => Some(Command::ShowTab(Tab::ALL[2])),
+        Key::Num4 => Some(Command::ShowTab(Tab::ALL[3])),
+        _ => None,
+    }
+}

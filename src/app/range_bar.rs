@@ -1,0 +1,137 @@
+//! The row between tracks and tables: the range as it can be typed, and what it holds.
+
+use egui::{RichText, Ui};
+
+use super::command::Command;
+use super::scene::Scene;
+use crate::analysis::Selection;
+use crate::model::time::{TimeSpec, format_duration, format_offset};
+use crate::model::{Session, TimeRange, format_bytes, format_bytes_exact, format_count, format_delta_bytes};
+use crate::report::range_label;
+
+/// Draws the row.
+pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
+    egui::Panel::top("range").show(ui, |ui| {
+        ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing.x = 6.0;
+            fields(ui, scene);
+            ui.separator();
+            figures(ui, scene);
+        });
+    });
+}
+
+fn fields(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let (data, palette) = (scene.data, scene.palette);
+    let range = scene.state.range_or_all(data);
+    let start_ns = data.span().start_ns;
+    let id = egui::Id::unique("range fields");
+    let shown = [format_offset(range.start_ns, start_ns), format_offset(range.end_ns, start_ns)];
+    // What is being typed lives until Enter, Esc or another range.
+    let typed: Option<([String; 2], TimeRange)> = ui.data(|data| data.get_temp(id));
+    let mut texts = typed.filter(|(_, of)| *of == range).map_or_else(|| shown.clone(), |(texts, _)| texts);
+    let label = ui.strong("Range");
+    label.clone().on_hover_text("Type step:8, +1.25s, 40%, Unix seconds or an RFC 3339 time");
+    let mut is_entered = false;
+    let mut is_editing = false;
+    for (text, name) in texts.iter_mut().zip(["Start of range", "End of range"]) {
+        let field = egui::TextEdit::singleline(text).desired_width(78.0);
+        let response = ui.add(field).accessible_name(name);
+        is_entered |= response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+        is_editing |= response.has_focus();
+        if name.starts_with("Start") {
+            ui.label("to");
+        }
+    }
+    let selection = scene.state.choices.selection;
+    let parsed = range_of(data.session(), selection, &texts);
+    if is_entered && let Ok(range) = parsed {
+        ui.data_mut(|data| data.remove::<([String; 2], TimeRange)>(id));
+        scene.ask(Command::SetRange(Some(range)));
+    } else if is_editing || texts != shown {
+        if let Err(error) = &parsed {
+            ui.label(RichText::new(error).color(palette.error));
+        }
+        ui.data_mut(|data| data.insert_temp(id, (texts, range)));
+    }
+    ui.label(format_duration(range.duration_ns()));
+    let words = if scene.state.choices.range.is_some() {
+        range_label(&data.index, selection, range)
+    } else {
+        "the whole run; drag on a track to select a range".to_owned()
+    };
+    if !words.starts_with(['+', '−']) {
+        ui.weak(words);
+    }
+}
+
+/// Reads two fields as a range.
+fn range_of(session: &Session, selection: Selection, texts: &[String; 2]) -> Result<TimeRange, String> {
+    let mut times = [0; 2];
+    for (time, text) in times.iter_mut().zip(texts) {
+        let text = text.trim().replace('−', "-");
+        let spec: TimeSpec =
+            text.parse().map_err(|error: crate::model::time::TimeSpecError| error.to_string())?;
+        *time = time_of(session, selection, spec)?;
+    }
+    if times[0] > times[1] {
+        return Err("the range ends before it starts".to_owned());
+    }
+    Ok(TimeRange::new(times[0], times[1]))
+}
+
+fn time_of(session: &Session, selection: Selection, spec: TimeSpec) -> Result<i64, String> {
+    let span = session.span;
+    match spec {
+        TimeSpec::UnixNs(time_ns) => Ok(time_ns),
+        TimeSpec::OffsetNs(offset_ns) => Ok(span.start_ns.saturating_add(offset_ns)),
+        TimeSpec::Share(share) => {
+            Ok(span.start_ns.saturating_add((span.duration_ns() as f64 * share) as i64))
+        }
+        TimeSpec::Step(number) => {
+            let steps = selection.processes(session).flat_map(|id| &session.process(id).steps);
+            let found = steps.filter(|step| step.number == number).map(|step| step.range.start_ns).min();
+            found.ok_or_else(|| format!("no step {number}"))
+        }
+    }
+}
+
+fn figures(ui: &mut Ui, scene: &Scene<'_>) {
+    let answers = &scene.state.answers;
+    let rises = answers.rises;
+    for (name, rise, help) in [
+        ("Δ allocated", rises.allocated, "How much memory_allocated rose from the range's start to its end"),
+        ("Δ reserved", rises.reserved, "How much memory_reserved rose from the range's start to its end"),
+        (
+            "Δ driver",
+            rises.driver,
+            "How much the driver's used memory rose from the range's start to its end",
+        ),
+    ] {
+        if let Some(rise) = rise {
+            figure(ui, name, &format_delta_bytes(rise), help);
+        }
+    }
+    ui.separator();
+    let totals = answers.totals;
+    for (name, total, help) in [
+        ("kept", totals.recording_end, "Allocated in the range and not freed by the end of the recording"),
+        ("kept at range end", totals.range_end, "Allocated in the range and not freed by its end"),
+    ] {
+        let text = format!("{} in {}", format_bytes(total.bytes), format_count(total.count));
+        figure(ui, name, &text, &format!("{help}: {}", format_bytes_exact(total.bytes)));
+    }
+    let help = "Allocated in the range minus freed in it, whoever allocated it";
+    figure(ui, "net", &format_delta_bytes(totals.net_bytes()), help);
+    if scene.is_busy {
+        ui.weak("…").on_hover_text("Still working out the tabs");
+    }
+}
+
+fn figure(ui: &mut Ui, name: &str, text: &str, help: &str) {
+    ui.scope(|ui| {
+        ui.spacing_mut().item_spacing.x = 4.0;
+        ui.weak(name);
+        ui.label(RichText::new(text).strong()).on_hover_text(help);
+    });
+}

@@ -1,0 +1,152 @@
+//! The panel on the left: every file with its kind, span, clock, offset and warnings.
+
+use egui::{Label, RichText, Ui};
+
+use super::command::Command;
+use super::empty;
+use super::opening::Opening;
+use super::scene::Scene;
+use crate::model::time::{format_duration, format_offset};
+use crate::model::{AlignmentMethod, Clock, Source, SourceId, format_count};
+
+/// Draws the panel.
+pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, opening: Option<&Opening>) {
+    if scene.state.looks.is_sources_folded {
+        return;
+    }
+    let size = if ui.available_width() > 1000.0 { 230.0 } else { 180.0 };
+    egui::Panel::left("sources").default_size(size).size_range(140.0..=480.0).show(ui, |ui| {
+        ui.horizontal(|ui| {
+            ui.strong("Sources");
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                if ui.small_button("×").accessible_name("Close sources").clicked() {
+                    scene.ask(Command::ToggleSources);
+                }
+            });
+        });
+        ui.separator();
+        egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+            if opening.is_some() {
+                empty::show_progress(ui, opening, false, scene.commands);
+                ui.separator();
+            }
+            let data = scene.data;
+            for (at, source) in data.session().sources.iter().enumerate() {
+                show_source(ui, scene, SourceId(at as u32), source);
+                ui.separator();
+            }
+            for link in &data.session().links {
+                let name = |id: SourceId| data.session().source(id).name.as_str();
+                ui.add(
+                    Label::new(format!(
+                        "{} of {} allocations of {} found in {}",
+                        format_count(link.matched),
+                        format_count(link.allocations),
+                        name(link.trace),
+                        name(link.snapshot)
+                    ))
+                    .wrap(),
+                );
+            }
+        });
+    });
+}
+
+fn show_source(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
+    let is_hidden = scene.state.looks.hidden_sources.contains(&source.path);
+    ui.horizontal(|ui| {
+        let mut is_shown = !is_hidden;
+        let eye = ui.checkbox(&mut is_shown, "").on_hover_text("Show its curves");
+        if eye.accessible_name(format!("Show {}", source.name)).changed() {
+            scene.ask(Command::ToggleSource(source.path.clone()));
+        }
+        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+            let close = ui.small_button("×").on_hover_text("Take this file out of the session");
+            if close.accessible_name(format!("Close {}", source.name)).clicked() {
+                scene.ask(Command::CloseSource(id));
+            }
+            ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
+                let name = ui.add(Label::new(RichText::new(&source.name).strong()).truncate());
+                name.on_hover_text(source.path.display().to_string());
+            });
+        });
+    });
+    let events = format_count(source.recording.events);
+    let span =
+        source.span().map_or_else(String::new, |span| format!(", {}", format_duration(span.duration_ns())));
+    ui.add(
+        Label::new(RichText::new(format!("{}: {events} events{span}", source.kind().label())).small()).wrap(),
+    );
+    let alignment = &source.alignment;
+    let sure = if alignment.confidence < 1.0 {
+        format!(" ({:.0}% sure)", alignment.confidence * 100.0)
+    } else {
+        String::new()
+    };
+    let clock = format!("clock: {}, {}{sure}", source.recording.clock.label(), alignment.method.label());
+    let label = ui.add(Label::new(RichText::new(clock).small().color(scene.palette.weak_text)).wrap());
+    if !alignment.evidence.is_empty() {
+        label.on_hover_text(&alignment.evidence);
+    }
+    if source.recording.clock != Clock::Unix || alignment.method == AlignmentMethod::ByHand {
+        offset(ui, scene, id, source);
+    }
+    if alignment.outside > 0 {
+        let text = format!("{} points outside the other sources", format_count(alignment.outside));
+        ui.label(RichText::new(text).small().color(scene.palette.warning));
+    }
+    warnings(ui, scene, source);
+}
+
+/// The offset as a value to drag, in seconds.
+fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
+    ui.horizontal_wrapped(|ui| {
+        let label = ui.label(RichText::new("offset").small());
+        let now_ns = source.alignment.offset_ns;
+        let key = egui::Id::unique("offset").with(id.0);
+        let dragged: Option<f64> = ui.data(|data| data.get_temp(key));
+        let mut seconds = dragged.unwrap_or(now_ns as f64 / 1e9);
+        let value = egui::DragValue::new(&mut seconds).speed(0.01).max_decimals(3).suffix(" s");
+        let response = ui.add(value).labelled_by(label.id).on_hover_text(format!(
+            "Added to the file's own times; its first point is at {}",
+            source
+                .span()
+                .map_or_else(String::new, |span| format_offset(span.start_ns, scene.data.span().start_ns))
+        ));
+        if response.dragged() {
+            ui.data_mut(|data| data.insert_temp(key, seconds));
+        } else if (response.drag_stopped() || response.changed() || dragged.is_some())
+            && !response.has_focus()
+        {
+            ui.data_mut(|data| data.remove::<f64>(key));
+            let offset_ns = (seconds * 1e9) as i64;
+            if offset_ns != now_ns {
+                scene.ask(Command::SetOffset(id, Some(offset_ns)));
+            }
+        }
+        if source.alignment.method == AlignmentMethod::ByHand
+            && ui.small_button("Auto").on_hover_text("Find the offset again").clicked()
+        {
+            scene.ask(Command::SetOffset(id, None));
+        }
+    });
+}
+
+fn warnings(ui: &mut Ui, scene: &Scene<'_>, source: &Source) {
+    let lost = source.recording.lost;
+    let mut texts: Vec<String> =
+        source.recording.warnings.iter().map(|warning| warning.text.clone()).collect();
+    if lost.events > 0 && texts.is_empty() {
+        texts.push(format!("{} events could not be read", format_count(lost.events)));
+    }
+    if texts.is_empty() {
+        return;
+    }
+    let title = if texts.len() == 1 { "1 warning".to_owned() } else { format!("{} warnings", texts.len()) };
+    let title = RichText::new(title).small().color(scene.palette.warning);
+    egui::CollapsingHeader::new(title).id_salt(&source.path).show(ui, |ui| {
+        for text in texts {
+            ui.add(Label::new(RichText::new(text).small()).wrap());
+        }
+    });
+}

@@ -1,0 +1,219 @@
+//! What the window knows. Drawing reads it; only commands change it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::answers::Answers;
+use super::data::Data;
+use super::history::History;
+use super::sorting::{GroupColumn, NetColumn, RowColumn, Sort};
+use super::timeline::view::TimeView;
+use crate::align::Opened;
+use crate::analysis::{FreeBy, GroupBy, RowRef, Selection};
+use crate::model::TimeRange;
+use crate::report::Format;
+
+/// The tabs below the tracks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "each is the tab of its name")]
+pub enum Tab {
+    #[default]
+    Kept,
+    Findings,
+    Live,
+    Net,
+}
+
+impl Tab {
+    /// All of them, in the order they stand in.
+    pub const ALL: [Self; 4] = [Self::Kept, Self::Findings, Self::Live, Self::Net];
+
+    /// The words for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Kept => "Kept",
+            Self::Findings => "Findings",
+            Self::Live => "Live",
+            Self::Net => "Net",
+        }
+    }
+}
+
+/// What can be undone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Choices {
+    /// The brushed range; without it everything looks at the whole session.
+    pub range: Option<TimeRange>,
+    /// Whose memory.
+    pub selection: Selection,
+    /// What "never freed" means.
+    pub free_by: FreeBy,
+    /// What rows are summed by.
+    pub group_by: GroupBy,
+    /// What tables are filtered by.
+    pub filter: String,
+    /// Offsets set by hand.
+    pub offsets_ns: BTreeMap<PathBuf, i64>,
+}
+
+/// What is selected, and shown in the details.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Selected {
+    /// An allocation.
+    Row(RowRef),
+    /// A group, by its key.
+    Group(String),
+    /// A finding, by its place.
+    Finding(usize),
+}
+
+/// A dialog over the window.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Dialog {
+    /// The key sheet.
+    Keys,
+    /// What this is.
+    About,
+    /// Writing a report.
+    Export(ExportForm),
+    /// Opening by a typed path.
+    OpenPath(String),
+    /// What was said since the start.
+    Log,
+}
+
+/// What the export dialog asks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportForm {
+    /// As what.
+    pub format: Format,
+    /// Where to, as typed.
+    pub path: String,
+    /// Whether names of users, hosts and folders are replaced.
+    pub redact: bool,
+}
+
+/// How grave a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "plain")]
+pub enum Tone {
+    Good,
+    Warning,
+    Error,
+}
+
+/// A message to the user, shown for a while and kept in the log.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// How grave.
+    pub tone: Tone,
+    /// One sentence.
+    pub text: String,
+    /// When it came, in egui's seconds.
+    pub at_s: f64,
+    /// Whether it is still on the screen.
+    pub is_shown: bool,
+}
+
+/// Which tracks are folded or hidden, and other things of taste.
+#[derive(Clone, Debug, Default)]
+pub struct Looks {
+    /// Curves that are switched off, by label.
+    pub hidden_curves: BTreeSet<String>,
+    /// Sources that are switched off, by path.
+    pub hidden_sources: BTreeSet<PathBuf>,
+    /// Whether the sources panel is folded away.
+    pub is_sources_folded: bool,
+    /// Whether the details panel is folded away.
+    pub is_details_folded: bool,
+    /// Tracks that are folded away, by name.
+    pub folded_tracks: BTreeSet<&'static str>,
+}
+
+/// What the window knows.
+pub struct State {
+    /// What the session is built from.
+    pub opened: Vec<Opened>,
+    /// The session; without it the window says what to drop.
+    pub data: Option<Arc<Data>>,
+    /// What is answered of it.
+    pub answers: Answers,
+    /// What can be undone.
+    pub choices: Choices,
+    /// The choices before and after.
+    pub undo: History<Choices>,
+    /// What is visible.
+    pub view: TimeView,
+    /// The views before and after.
+    pub views: History<TimeView>,
+    /// Whether the pointer is moving the range right now.
+    pub is_brushing: bool,
+    /// The instant that was clicked: the live set is of it.
+    pub cursor_ns: Option<i64>,
+    /// The tab in front.
+    pub tab: Tab,
+    /// What is selected.
+    pub selected: Option<Selected>,
+    /// Whether Kept and Live list allocations one by one.
+    pub is_flat: bool,
+    /// How allocations are sorted.
+    pub row_sort: Sort<RowColumn>,
+    /// How groups are sorted.
+    pub group_sort: Sort<GroupColumn>,
+    /// How the net table is sorted.
+    pub net_sort: Sort<NetColumn>,
+    /// The dialog over the window.
+    pub dialog: Option<Dialog>,
+    /// What was said, the newest last.
+    pub messages: Vec<Message>,
+    /// What is shown and how.
+    pub looks: Looks,
+    /// Whether the filter field shall take the keyboard.
+    pub wants_filter_focus: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            opened: Vec::new(),
+            data: None,
+            answers: Answers::default(),
+            choices: Choices::default(),
+            undo: History::default(),
+            view: TimeView { start_ns: 0, end_ns: 1 },
+            views: History::default(),
+            is_brushing: false,
+            cursor_ns: None,
+            tab: Tab::default(),
+            selected: None,
+            is_flat: false,
+            row_sort: Sort::descending(RowColumn::Bytes),
+            group_sort: Sort::descending(GroupColumn::Bytes),
+            net_sort: Sort::descending(NetColumn::Net),
+            dialog: None,
+            messages: Vec::new(),
+            looks: Looks::default(),
+            wants_filter_focus: false,
+        }
+    }
+}
+
+impl State {
+    /// The brushed range, or the whole session.
+    pub fn range_or_all(&self, data: &Data) -> TimeRange {
+        self.choices.range.unwrap_or_else(|| data.span())
+    }
+
+    /// The instant of the live set: where it was clicked, else the peak.
+    pub fn live_at_ns(&self, data: &Data) -> i64 {
+        self.cursor_ns.or(data.peak.map(|(at_ns, _)| at_ns)).unwrap_or_else(|| data.span().end_ns)
+    }
+
+    /// Whether a curve is shown.
+    pub fn is_curve_shown(&self, data: &Data, curve: &super::data::Curve) -> bool {
+        let source = curve.source.map(|id| data.session().source(id));
+        let is_source_hidden = source.is_some_and(|source| self.looks.hidden_sources.contains(&source.path));
+        !is_source_hidden && !self.looks.hidden_curves.contains(&curve.label)
+    }
+}

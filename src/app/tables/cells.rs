@@ -1,0 +1,51 @@
+//! What tables share: headers that sort, and cells.
+
+use egui::{Align, Label, Layout, Rect, RichText, Ui, vec2};
+
+use crate::app::sorting::Sort;
+
+/// The height of a row.
+pub const ROW: f32 = 20.0;
+
+/// A header that sorts by its column; whether it was clicked.
+pub fn header<C: PartialEq + Copy>(ui: &mut Ui, text: &str, sort: Sort<C>, column: C) -> bool {
+    let (arrow, order) = match (sort.column == column, sort.is_descending) {
+        (false, _) => ("", ""),
+        (true, true) => (" ⏷", ", sorted from the largest"),
+        (true, false) => (" ⏶", ", sorted from the smallest"),
+    };
+    let button = egui::Button::new(RichText::new(format!("{text}{arrow}")).strong()).frame(false);
+    ui.add(button).accessible_name(format!("Sort by {}{order}", text.to_lowercase())).clicked()
+}
+
+/// A figure, to the right.
+pub fn figure(ui: &mut Ui, text: &str) {
+    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        ui.add(Label::new(text).selectable(false).truncate());
+    });
+}
+
+/// A text, cut where the column ends.
+pub fn text(ui: &mut Ui, text: &str) {
+    ui.add(Label::new(text).selectable(false).truncate());
+}
+
+/// A figure over a bar that shows its share of the largest.
+pub fn share(ui: &mut Ui, text: &str, share: f32, color: egui::Color32) {
+    let rect = ui.max_rect().shrink2(vec2(0.0, 2.0));
+    let bar = Rect::from_min_size(rect.min, vec2(rect.width() * share.clamp(0.0, 1.0), rect.height()));
+    ui.painter().rect_filled(bar, 2, color.gamma_multiply(0.3));
+    figure(ui, text);
+}
+
+/// A small curve, drawn to its own height.
+pub fn spark(ui: &Ui, values: &[u64], color: egui::Color32) {
+    let rect = ui.max_rect().shrink2(vec2(2.0, 3.0));
+    let high = values.iter().copied().max().unwrap_or(0).max(1) as f32;
+    let last = values.len().saturating_sub(1).max(1) as f32;
+    let points = values.iter().enumerate().map(|(at, &value)| {
+        let x = rect.left() + at as f32 / last * rect.width();
+        egui::pos2(x, rect.bottom() - value as f32 / high * rect.height())
+    });
+    ui.painter().line(points.collect(), egui::Stroke::new(1.5, color));
+}

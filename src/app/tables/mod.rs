@@ -1,0 +1,160 @@
+//! The tabs below the tracks.
+
+mod cells;
+mod findings;
+mod groups;
+mod nets;
+mod rows;
+
+use egui::Ui;
+
+use super::answers::Lens;
+use super::command::Command;
+use super::filter::Filter;
+use super::scene::Scene;
+use super::state::Tab;
+use crate::analysis::{FreeBy, GroupBy};
+use crate::model::time::format_offset;
+use crate::model::{format_bytes, format_count};
+
+/// Draws the tabs and the one in front.
+pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
+    ui.add_space(4.0);
+    ui.horizontal_wrapped(|ui| {
+        for tab in Tab::ALL {
+            let text = match tab {
+                Tab::Findings if scene.state.answers.has_findings => {
+                    format!("{} ({})", tab.label(), scene.state.answers.findings.len())
+                }
+                _ => tab.label().to_owned(),
+            };
+            let is_front = tab == scene.state.tab;
+            let name = format!("Tab {}", tab.label());
+            if ui.selectable_label(is_front, text).accessible_name(name).clicked() {
+                scene.ask(Command::ShowTab(tab));
+            }
+        }
+        ui.separator();
+        choices(ui, scene);
+    });
+    ui.add_space(2.0);
+    match scene.state.tab {
+        Tab::Kept => {
+            let kept = scene.state.answers.kept.clone();
+            let words = scene.state.choices.free_by.label();
+            ui.label(format!("{} in {} allocations {words}", format_bytes(kept.bytes), counts(&kept)));
+            show_lens(ui, scene, &kept);
+        }
+        Tab::Live => {
+            let live = scene.state.answers.live.clone();
+            let at_ns = scene.state.answers.live_at_ns.unwrap_or_default();
+            let at = format_offset(at_ns, scene.data.span().start_ns);
+            let why = if scene.state.cursor_ns.is_some() {
+                "where you clicked"
+            } else {
+                "the peak; click a track for another instant"
+            };
+            let bytes = format_bytes(live.bytes);
+            ui.label(format!("{bytes} in {} allocations alive at {at}, {why}", counts(&live)));
+            show_lens(ui, scene, &live);
+        }
+        Tab::Net => nets::show(ui, scene),
+        Tab::Findings => findings::show(ui, scene),
+    }
+}
+
+/// How many rows there are, and of how many when they are filtered.
+fn counts(lens: &Lens) -> String {
+    let shown = format_count(lens.rows.len() as u64);
+    if lens.rows.len() == lens.unfiltered {
+        return shown;
+    }
+    format!("{shown} (of {}, filtered)", format_count(lens.unfiltered as u64))
+}
+
+fn show_lens(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
+    if lens.rows.is_empty() {
+        ui.add_space(8.0);
+        ui.weak(match (lens.unfiltered, scene.state.tab) {
+            (0, Tab::Live) => "Nothing was alive at this instant.",
+            (0, _) => "Nothing: all that was allocated in the range was freed.",
+            _ => "Nothing passes the filter.",
+        });
+    } else if scene.state.is_flat {
+        rows::show(ui, scene, lens);
+    } else {
+        groups::show(ui, scene, lens);
+    }
+}
+
+/// What the tab in front is grouped and filtered by.
+fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let tab = scene.state.tab;
+    if tab == Tab::Findings {
+        return;
+    }
+    if tab == Tab::Kept {
+        free_by(ui, scene);
+    }
+    let is_flat = scene.state.is_flat && tab != Tab::Net;
+    if tab != Tab::Net {
+        if ui.selectable_label(!is_flat, "Groups").clicked() {
+            scene.ask(Command::SetFlat(false));
+        }
+        if ui.selectable_label(is_flat, "Allocations").clicked() {
+            scene.ask(Command::SetFlat(true));
+        }
+    }
+    if !is_flat {
+        group_by(ui, scene);
+    }
+    filter(ui, scene);
+}
+
+fn free_by(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let now = scene.state.choices.free_by;
+    let mut chosen = now;
+    let short = match now {
+        FreeBy::RecordingEnd => "not freed by recording end",
+        FreeBy::RangeEnd => "not freed by range end",
+    };
+    egui::ComboBox::from_id_salt("free by").selected_text(short).width(180.0).show_ui(ui, |ui| {
+        for free_by in [FreeBy::RecordingEnd, FreeBy::RangeEnd] {
+            ui.selectable_value(&mut chosen, free_by, free_by.label());
+        }
+    });
+    if chosen != now {
+        scene.ask(Command::SetFreeBy(chosen));
+    }
+}
+
+fn group_by(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let now = scene.state.choices.group_by;
+    let mut chosen = now;
+    let text = format!("by {}", now.label());
+    egui::ComboBox::from_id_salt("group by").selected_text(text).width(90.0).show_ui(ui, |ui| {
+        for by in GroupBy::ALL {
+            ui.selectable_value(&mut chosen, by, format!("by {}", by.label()));
+        }
+    });
+    if chosen != now {
+        scene.ask(Command::SetGroupBy(chosen));
+    }
+}
+
+fn filter(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let mut text = scene.state.choices.filter.clone();
+    let field = egui::TextEdit::singleline(&mut text).desired_width(150.0).hint_text("Filter");
+    let response = ui.add(field).accessible_name("Filter");
+    if scene.state.wants_filter_focus {
+        response.request_focus();
+        scene.ask(Command::FilterFocused);
+    }
+    if response.changed() {
+        scene.ask(Command::SetFilter(text.clone()));
+    }
+    response.on_hover_text("Words that must be there, -word that must not, /regular expression/ (Ctrl+F)");
+    if let Err(error) = Filter::parse(&text) {
+        ui.colored_label(scene.palette.error, error);
+    }
+}

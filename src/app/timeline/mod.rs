@@ -1,0 +1,134 @@
+//! Tracks over one time axis. All share one mapping from time to x ([`view::Axis`]), one brush and one crosshair.
+
+mod brush;
+mod curves;
+mod overview;
+pub mod pyramid;
+mod ruler;
+mod steps;
+pub mod view;
+
+use egui::containers::scroll_area::{DragScroll, ScrollSource};
+use egui::{Rect, Response, Sense, Ui, vec2};
+
+use super::command::Command;
+use super::scene::Scene;
+use crate::model::time::{format_duration, format_offset};
+use view::Axis;
+
+/// How much a notch of the wheel zooms.
+const ZOOM_PER_POINT: f64 = 1.0 / 240.0;
+
+/// What tracks share in a frame.
+pub struct Tracks<'s, 'a> {
+    /// What to draw, and where to put commands.
+    pub scene: &'s mut Scene<'a>,
+    /// Where time is.
+    pub axis: Axis,
+    /// The instant under the pointer.
+    pub hover_ns: Option<i64>,
+}
+
+/// Draws all tracks in a panel of their own.
+pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let height = ui.available_height();
+    let panel = egui::Panel::top("tracks").resizable(true).default_size(height * 0.5);
+    panel.size_range(120.0..=(height - 140.0).max(160.0)).show(ui, |ui| {
+        ui.spacing_mut().item_spacing.y = 2.0;
+        let area = ui.available_rect_before_wrap();
+        let axis = Axis { view: scene.state.view, left: area.left(), width: area.width() - 10.0 };
+        let pointer = ui.input(|input| input.pointer.hover_pos()).filter(|&at| area.contains(at));
+        let hover_ns = pointer.map(|at| axis.ns_of(at.x));
+        let mut tracks = Tracks { scene, axis, hover_ns };
+        if ui.rect_contains_pointer(area) {
+            tracks.wheel(ui);
+        }
+        overview::show(ui, &mut tracks);
+        ruler::show(ui, &mut tracks);
+        let source = ScrollSource { mouse_wheel: false, drag: DragScroll::Never, scroll_bar: true };
+        egui::ScrollArea::vertical().scroll_source(source).auto_shrink(false).show(ui, |ui| {
+            curves::show(ui, &mut tracks);
+            steps::show(ui, &mut tracks);
+        });
+    });
+}
+
+impl Tracks<'_, '_> {
+    /// The wheel zooms at the pointer; sideways it pans.
+    fn wheel(&mut self, ui: &Ui) {
+        let (scroll, pinch) = ui.input(|input| (input.smooth_scroll_delta(), input.zoom_delta()));
+        let factor = (-f64::from(scroll.y) * ZOOM_PER_POINT).exp() / f64::from(pinch);
+        if (factor - 1.0).abs() > 1e-4 {
+            self.scene.ask(Command::Zoom(self.hover_ns, factor));
+        }
+        if scroll.x != 0.0 {
+            self.scene.ask(Command::Pan(-f64::from(scroll.x / self.axis.width)));
+        }
+    }
+
+    /// The head of a track: its name with a button that folds it, and what `extra` adds. Says whether it is unfolded.
+    fn head(&mut self, ui: &mut Ui, name: &'static str, extra: impl FnOnce(&mut Ui, &mut Self)) -> bool {
+        let is_folded = self.scene.state.looks.folded_tracks.contains(name);
+        ui.horizontal(|ui| {
+            let text = format!("{} {name}", if is_folded { "⏵" } else { "⏷" });
+            let button = egui::Button::new(egui::RichText::new(text).strong()).frame(false);
+            let action = if is_folded { "Unfold" } else { "Fold" };
+            if ui.add(button).accessible_name(format!("{action} track {name}")).clicked() {
+                self.scene.ask(Command::ToggleTrack(name));
+            }
+            if !is_folded {
+                extra(ui, self);
+            }
+        });
+        !is_folded
+    }
+
+    /// The body of a track with background and brush; `label` describes it to those who can't see it.
+    fn body(&mut self, ui: &mut Ui, name: &str, height: f32, label: impl Fn() -> String) -> (Rect, Response) {
+        let size = vec2(self.axis.width, height);
+        let (rect, response) = ui.allocate_exact_size(size, Sense::click_and_drag());
+        ui.painter().rect_filled(rect, 0, self.scene.palette.track);
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, label()));
+        brush::interact(ui, self, &response, name == "Ruler");
+        (rect, response)
+    }
+
+    /// Paints what lies over every track: the range, the cursor and the crosshair.
+    fn overlay(&self, ui: &Ui, rect: Rect) {
+        let painter = ui.painter().with_clip_rect(rect);
+        let palette = self.scene.palette;
+        if let Some(range) = self.scene.state.choices.range
+            && let Some(x) = self.axis.visible(range)
+        {
+            painter.rect_filled(Rect::from_x_y_ranges(x, rect.y_range()), 0, palette.range_fill);
+            for edge_ns in [range.start_ns, range.end_ns] {
+                let edge = self.axis.x_of(edge_ns);
+                painter.vline(edge, rect.y_range(), egui::Stroke::new(1.5, palette.range_edge));
+            }
+        }
+        if let Some(at_ns) = self.scene.state.cursor_ns {
+            let stroke = egui::Stroke::new(1.5, palette.text);
+            painter.vline(self.axis.x_of(at_ns), rect.y_range(), stroke);
+        }
+        if let Some(at_ns) = self.hover_ns {
+            let stroke = egui::Stroke::new(1.0, palette.crosshair);
+            painter.vline(self.axis.x_of(at_ns), rect.y_range(), stroke);
+        }
+    }
+
+    /// The brushed range in words, for those who can't see it.
+    fn range_text(&self) -> String {
+        let start_ns = self.scene.data.span().start_ns;
+        self.scene.state.choices.range.map_or_else(
+            || "no range".to_owned(),
+            |range| {
+                format!(
+                    "range {} to {}, {}",
+                    format_offset(range.start_ns, start_ns),
+                    format_offset(range.end_ns, start_ns),
+                    format_duration(range.duration_ns())
+                )
+            },
+        )
+    }
+}

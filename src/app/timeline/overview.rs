@@ -1,0 +1,60 @@
+//! The strip of the whole session, with the visible part marked: drag there moves the view.
+
+use egui::{Rect, Sense, Stroke, StrokeKind, Ui, vec2};
+
+use super::Tracks;
+use super::curves::{self, Scale};
+use super::view::{Axis, TimeView};
+use crate::app::command::Command;
+use crate::model::Quantity;
+
+const HEIGHT: f32 = 34.0;
+
+/// Draws the strip.
+pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
+    let size = vec2(tracks.axis.width, HEIGHT);
+    let (rect, response) = ui.allocate_exact_size(size, Sense::click_and_drag());
+    response
+        .widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, "Overview of the whole session"));
+    let palette = tracks.scene.palette;
+    let painter = ui.painter().with_clip_rect(rect);
+    painter.rect_filled(rect, 2, palette.track);
+    let whole = Axis { view: TimeView::around(tracks.scene.data.span()), ..tracks.axis };
+    let data = tracks.scene.data;
+    let shown = |quantity: &Quantity| matches!(quantity, Quantity::Allocated | Quantity::Reserved);
+    let mut chosen: Vec<_> = data.curves.iter().filter(|curve| shown(&curve.quantity)).collect();
+    if chosen.is_empty() {
+        chosen = data.curves.iter().filter(|curve| curve.quantity != Quantity::Capacity).collect();
+    }
+    let high =
+        chosen.iter().filter_map(|curve| curve.points.extremes(0..curve.points.len())).map(|(_, high)| high);
+    let scale = Scale::new(rect.shrink2(vec2(0.0, 2.0)), high.max().unwrap_or(1));
+    for (index, curve) in chosen.iter().enumerate() {
+        curves::paint(&painter, curve, &whole, scale, palette.curve(&curve.quantity, index), true);
+    }
+    if let Some(range) = tracks.scene.state.choices.range
+        && let Some(x) = whole.visible(range)
+    {
+        painter.rect_filled(Rect::from_x_y_ranges(x, rect.y_range()), 0, palette.range_fill);
+    }
+    let view = tracks.axis.view;
+    if view != whole.view
+        && let Some(x) = whole.visible(view.range())
+    {
+        let seen = Rect::from_x_y_ranges(x, rect.y_range());
+        for hidden in [rect.with_max_x(seen.left()), rect.with_min_x(seen.right())] {
+            painter.rect_filled(hidden, 0, palette.track.gamma_multiply(0.65));
+        }
+        painter.rect_stroke(seen, 2, Stroke::new(1.5, palette.range_edge), StrokeKind::Inside);
+    }
+    if let Some(at) = response.interact_pointer_pos()
+        && (response.dragged() || response.clicked())
+    {
+        let middle_ns = view.start_ns + view.duration_ns() / 2;
+        let share = (whole.ns_of(at.x) - middle_ns) as f64 / view.duration_ns() as f64;
+        tracks.scene.ask(Command::Pan(share));
+    }
+    if response.double_clicked() {
+        tracks.scene.ask(Command::FitAll);
+    }
+}

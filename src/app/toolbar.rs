@@ -1,0 +1,150 @@
+//! The row at the top: open, export, whose memory, theme, help.
+
+use egui::{ThemePreference, Ui};
+
+use super::command::Command;
+use super::state::{Dialog, State};
+use crate::analysis::DeviceFilter;
+
+/// Draws the row.
+pub fn show(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
+    egui::Panel::top("toolbar").show(ui, |ui| {
+        ui.horizontal_wrapped(|ui| {
+            menu(ui, state, commands);
+            ui.separator();
+            if ui.button("Open…").on_hover_text("Add files to the session (Ctrl+O)").clicked() {
+                commands.push(Command::AskForFiles);
+            }
+            let export = ui.add_enabled(state.data.is_some(), egui::Button::new("Export report…"));
+            if export.on_hover_text("Write what the range keeps (Ctrl+S)").clicked() {
+                commands.push(Command::AskForReport);
+            }
+            if let Some(data) = &state.data {
+                ui.separator();
+                selection(ui, state, data, commands);
+                ui.separator();
+                let growth = ui.button("Suggest growth");
+                if growth.on_hover_text("Brush where memory grows the most (G)").clicked() {
+                    commands.push(Command::SuggestGrowth);
+                }
+            }
+            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                if ui.button("?").on_hover_text("Keys (F1)").accessible_name("Keys").clicked() {
+                    commands.push(Command::ShowDialog(Dialog::Keys));
+                }
+                theme_menu(ui, commands);
+            });
+        });
+    });
+}
+
+fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
+    let has_data = state.data.is_some();
+    ui.menu_button("File", |ui| {
+        let mut item = |ui: &mut Ui, is_enabled: bool, text: &str, command: Command| {
+            if ui.add_enabled(is_enabled, egui::Button::new(text)).clicked() {
+                commands.push(command);
+                ui.close();
+            }
+        };
+        item(ui, true, "Open files…", Command::AskForFiles);
+        item(ui, true, "Open folder…", Command::AskForFolder);
+        item(ui, true, "Open path…", Command::ShowDialog(Dialog::OpenPath(String::new())));
+        ui.separator();
+        for (name, text) in super::empty::SAMPLES {
+            item(ui, true, text, Command::OpenSample(name));
+        }
+        ui.separator();
+        item(ui, has_data, "Reload all", Command::Reload);
+        item(ui, has_data, "Close all", Command::CloseAll);
+        item(ui, has_data, "Export report…", Command::AskForReport);
+        ui.separator();
+        item(ui, true, "Quit", Command::Quit);
+    });
+    ui.menu_button("View", |ui| {
+        let mut item = |ui: &mut Ui, is_enabled: bool, text: &str, command: Command| {
+            if ui.add_enabled(is_enabled, egui::Button::new(text)).clicked() {
+                commands.push(command);
+                ui.close();
+            }
+        };
+        item(ui, state.undo.can_go_back(), "Undo", Command::Undo);
+        item(ui, state.undo.can_go_forward(), "Redo", Command::Redo);
+        ui.separator();
+        item(ui, state.views.can_go_back(), "View back", Command::ViewBack);
+        item(ui, state.views.can_go_forward(), "View forward", Command::ViewForward);
+        item(ui, has_data, "Fit range", Command::FitRange);
+        item(ui, has_data, "Fit everything", Command::FitAll);
+        item(ui, has_data, "Go to peak", Command::GoToPeak);
+        ui.separator();
+        item(ui, has_data, "Sources panel", Command::ToggleSources);
+        item(ui, has_data, "Details panel", Command::ToggleDetails);
+        item(ui, true, "Log…", Command::ShowDialog(Dialog::Log));
+    });
+    ui.menu_button("Help", |ui| {
+        if ui.button("Keys…").clicked() {
+            commands.push(Command::ShowDialog(Dialog::Keys));
+            ui.close();
+        }
+        if ui.button("About…").clicked() {
+            commands.push(Command::ShowDialog(Dialog::About));
+            ui.close();
+        }
+    });
+}
+
+/// Whose memory all tabs look at.
+fn selection(ui: &mut Ui, state: &State, data: &super::data::Data, commands: &mut Vec<Command>) {
+    let selection = state.choices.selection;
+    let processes: Vec<_> = data.process_labels().collect();
+    if processes.len() > 1 {
+        let name = |id: Option<crate::model::ProcessId>| {
+            id.and_then(|id| processes.get(id.0 as usize)).map_or("all processes", |(_, label)| *label)
+        };
+        let mut chosen = selection.process;
+        egui::ComboBox::from_id_salt("process").selected_text(name(chosen)).show_ui(ui, |ui| {
+            ui.selectable_value(&mut chosen, None, "all processes");
+            for (id, label) in &processes {
+                ui.selectable_value(&mut chosen, Some(*id), *label);
+            }
+        });
+        if chosen != selection.process {
+            commands.push(Command::SetSelection(crate::analysis::Selection { process: chosen, ..selection }));
+        }
+    }
+    let name = |filter: DeviceFilter| match filter {
+        DeviceFilter::Gpus => "all GPUs".to_owned(),
+        DeviceFilter::Host => "host memory".to_owned(),
+        DeviceFilter::All => "all memory".to_owned(),
+        DeviceFilter::One(device) => device.to_string(),
+    };
+    let mut chosen = selection.device;
+    egui::ComboBox::from_id_salt("device").selected_text(name(chosen)).show_ui(ui, |ui| {
+        for filter in [DeviceFilter::Gpus, DeviceFilter::Host, DeviceFilter::All] {
+            ui.selectable_value(&mut chosen, filter, name(filter));
+        }
+        for device in data.devices() {
+            ui.selectable_value(&mut chosen, DeviceFilter::One(device), device.to_string());
+        }
+    });
+    if chosen != selection.device {
+        commands.push(Command::SetSelection(crate::analysis::Selection { device: chosen, ..selection }));
+    }
+}
+
+fn theme_menu(ui: &mut Ui, commands: &mut Vec<Command>) {
+    let now = ui.options(|options| options.theme_preference);
+    let name = |theme: ThemePreference| match theme {
+        ThemePreference::Dark => "Dark",
+        ThemePreference::Light => "Light",
+        ThemePreference::System => "As the system",
+    };
+    ui.menu_button("Theme", |ui| {
+        for theme in [ThemePreference::System, ThemePreference::Dark, ThemePreference::Light] {
+            if ui.selectable_label(now == theme, name(theme)).clicked() {
+                commands.push(Command::SetTheme(theme));
+                ui.close();
+            }
+        }
+    });
+}
