@@ -1,5 +1,6 @@
 //! Files on one time axis: clocks, processes, and the linking of traces with snapshots.
 
+mod clock;
 mod merge;
 mod names;
 mod processes;

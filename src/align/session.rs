@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::merge::{IdMap, Merged};
 use super::processes::{Member, group_by_process};
-use super::{names, replay, steps};
+use super::{clock, names, replay, steps};
 use crate::model::{
     Alignment, AlignmentMethod, Annotation, Clock, Device, Link, Marker, NEVER_NS, Process, ProcessId,
     Quantity, Recording, Segment, SegmentEvent, Series, Session, Source, SourceId, SourceKind, StackId,
@@ -63,6 +63,7 @@ pub fn build(opened: &[Opened]) -> Session {
             sources[source.0 as usize].process = Some(ProcessId(index as u32));
         }
     }
+    place_logs(&mut sources, &processes, opened);
     let span = span_of(&sources);
     Session { sources, processes, links: links.into_iter().flatten().collect(), span }
 }
@@ -70,6 +71,41 @@ pub fn build(opened: &[Opened]) -> Session {
 /// Whether a recording tells of a process's memory, ops or stacks rather than of a device or a log.
 fn has_process(recording: &Recording) -> bool {
     matches!(recording.kind, SourceKind::Trace | SourceKind::Snapshot)
+}
+
+/// Places the sources that keep another clock, by the curves of those on Unix time.
+fn place_logs(sources: &mut [Source], processes: &[Process], opened: &[Opened]) {
+    let on_unix = |source: &&Source| source.recording.clock == Clock::Unix;
+    let span = sources.iter().filter(on_unix).filter_map(Source::span).reduce(TimeRange::union);
+    let curves = processes
+        .iter()
+        .flat_map(|process| &process.series)
+        .filter(|series| clock::is_comparable(series))
+        .collect();
+    let reference = span.map(|span| clock::Reference { curves, span });
+    let is_open = |index: usize| opened[index].offset_by_hand_ns.is_none();
+    let logs: Vec<usize> = (0..sources.len())
+        .filter(|&index| is_open(index) && sources[index].recording.clock != Clock::Unix)
+        .collect();
+    for &index in &logs {
+        sources[index].alignment = clock::align(reference.as_ref(), &sources[index].recording, None);
+    }
+    // Logs of one machine keep one zone: the surest one helps the others.
+    let is_local = |index: &&usize| sources[**index].recording.clock == Clock::LocalWall;
+    let surest = logs
+        .iter()
+        .filter(is_local)
+        .max_by(|a, b| sources[**a].alignment.confidence.total_cmp(&sources[**b].alignment.confidence));
+    let prior =
+        surest.map(|&index| sources[index].alignment.clone()).filter(|alignment| alignment.confidence >= 0.6);
+    if let Some(prior) = prior {
+        for &index in &logs {
+            if sources[index].alignment.confidence < prior.confidence {
+                sources[index].alignment =
+                    clock::align(reference.as_ref(), &sources[index].recording, Some(prior.offset_ns));
+            }
+        }
+    }
 }
 
 /// What a source says by itself; logs are placed among the others afterwards.
