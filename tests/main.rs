@@ -1,5 +1,7 @@
 //! One binary for all integration tests: one link, shared helpers.
 
+mod cli;
 mod figures;
 mod mutations;
+mod report;
 mod support;

@@ -341,6 +341,8 @@ pub enum QueryFormat {
     Text,
     /// Text with commas
     Csv,
+    /// An object for each row
+    Json,
     /// Apache Parquet
     Parquet,
 }

@@ -1,6 +1,106 @@
-//! TODO
-use super::Status;
-use super::args::QueryArgs;
-pub(super) fn run(_args: &QueryArgs) -> anyhow::Result<Status> {
-    anyhow::bail!("not there yet")
+//! `vramscope query`: SQL over the session's tables.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use polars::prelude::{AnyValue, DataFrame};
+
+use super::args::{QueryArgs, QueryFormat};
+use super::{Status, open};
+use crate::model::format_count;
+use crate::report::tables;
+
+/// A terminal shows no more rows than this; the other formats have them all.
+const MAX_ROWS: usize = 500;
+/// A cell of a terminal's table is no wider than this.
+const MAX_CELL_CHARS: usize = 60;
+
+pub(super) fn run(args: &QueryArgs) -> anyhow::Result<Status> {
+    let (sql, files) = args.files_and_sql.split_last().context("no SQL was given")?;
+    let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    let loaded = open::open(&files, &args.reading)?;
+    let status = loaded.complain()?;
+    let mut answer = tables::query(&loaded.index, sql)?;
+    let mut bytes = Vec::new();
+    match args.format {
+        QueryFormat::Text => bytes.extend(to_text(&answer).into_bytes()),
+        QueryFormat::Csv => tables::write_csv(&answer, &mut bytes)?,
+        QueryFormat::Json => bytes.extend(to_json(&answer)?),
+        QueryFormat::Parquet => tables::write_parquet(&mut answer, &mut bytes)?,
+    }
+    args.output.write(&bytes)?;
+    Ok(status)
+}
+
+/// A table in columns, numbers to the right.
+fn to_text(answer: &DataFrame) -> String {
+    let shown = answer.height().min(MAX_ROWS);
+    let columns: Vec<(Vec<String>, bool)> = answer
+        .columns()
+        .iter()
+        .map(|column| {
+            let cells = (0..shown)
+                .map(|row| column.get(row).map_or_else(|_| String::new(), |value| cell_text(&value)));
+            (std::iter::once(column.name().to_string()).chain(cells).collect(), column.dtype().is_numeric())
+        })
+        .collect();
+    let width = |cells: &[String]| cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = columns.iter().map(|(cells, _)| width(cells)).collect();
+    let mut text = String::new();
+    for row in 0..=shown {
+        let mut line = String::new();
+        for ((cells, is_number), &width) in columns.iter().zip(&widths) {
+            let cell = cells.get(row).map_or("", String::as_str);
+            let _ =
+                if *is_number { write!(line, "{cell:>width$}  ") } else { write!(line, "{cell:<width$}  ") };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    if answer.height() > shown {
+        let _ = writeln!(text, "… and {} more rows", format_count((answer.height() - shown) as u64));
+    }
+    text
+}
+
+fn cell_text(value: &AnyValue<'_>) -> String {
+    let text = match value {
+        AnyValue::Null => String::new(),
+        AnyValue::String(text) => text.replace(['\n', '\r', '\t'], " "),
+        other => other.to_string(),
+    };
+    if text.chars().count() <= MAX_CELL_CHARS {
+        return text;
+    }
+    text.chars().take(MAX_CELL_CHARS - 1).chain(['…']).collect()
+}
+
+/// An object for each row.
+fn to_json(answer: &DataFrame) -> anyhow::Result<Vec<u8>> {
+    let mut rows = Vec::with_capacity(answer.height());
+    for row in 0..answer.height() {
+        let mut fields = serde_json::Map::new();
+        for column in answer.columns() {
+            fields.insert(column.name().to_string(), json_value(&column.get(row)?));
+        }
+        rows.push(serde_json::Value::Object(fields));
+    }
+    let mut bytes = serde_json::to_vec_pretty(&rows)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn json_value(value: &AnyValue<'_>) -> serde_json::Value {
+    match value {
+        AnyValue::Null => serde_json::Value::Null,
+        AnyValue::Boolean(value) => (*value).into(),
+        AnyValue::String(text) => (*text).into(),
+        value if value.is_integer() => match value.extract::<i64>() {
+            Some(number) => number.into(),
+            None => value.to_string().into(),
+        },
+        value if value.is_float() => value.extract::<f64>().into(),
+        value => value.to_string().into(),
+    }
 }

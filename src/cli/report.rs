@@ -1,5 +1,7 @@
 //! `vramscope report`.
 
+use std::path::Path;
+
 use super::args::{ReportArgs, ReportFormat};
 use super::{Status, complain, open, select};
 use crate::report::{self, Format, Options};
@@ -28,15 +30,28 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
     Ok(status)
 }
 
-/// The command as it was typed, quoted for a shell. Redacted reports name no paths.
+/// The command as it was typed, quoted for a shell. Redacted reports name no files and folders.
 fn command_line(typed: impl Iterator<Item = String>, args: &ReportArgs) -> String {
-    let is_path = |word: &str| {
-        let path = std::path::Path::new(word);
-        args.inputs.files.iter().any(|file| file == path) || args.output.output.as_deref() == Some(path)
-    };
-    let words =
-        typed.map(|word| if args.redact && is_path(&word) { "PATH".to_owned() } else { quote(&word) });
-    std::iter::once("vramscope".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    let mut words = vec!["vramscope".to_owned()];
+    for word in typed {
+        let (option, value) = match word.split_once('=') {
+            Some((option, value)) if word.starts_with("--") => (format!("{option}="), value),
+            _ => (String::new(), word.as_str()),
+        };
+        let value = if args.redact && is_name(value, args) { "NAME" } else { value };
+        words.push(option + &quote(value));
+    }
+    words.join(" ")
+}
+
+/// Whether a word of the command line names something of the user's.
+fn is_name(word: &str, args: &ReportArgs) -> bool {
+    let path = Path::new(word);
+    args.inputs.files.iter().any(|file| file == path)
+        || args.output.output.as_deref() == Some(path)
+        || args.selecting.source.as_deref() == Some(word)
+        || args.inputs.reading.user_code.iter().any(|code| code == word)
+        || args.inputs.reading.offset.iter().any(|offset| word.starts_with(offset.name.as_str()))
 }
 
 /// A word as a POSIX shell reads it back.

@@ -68,7 +68,13 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         steps: steps(index, query.selection),
     };
     report.summary = words::summary(&report);
-    if options.redact { redact::redact(&report, index) } else { report }
+    if !options.redact {
+        return report;
+    }
+    match redact::redact(&report, index) {
+        Ok(redacted) => redacted,
+        Err(error) => withheld(report, &error),
+    }
 }
 
 fn range(range: TimeRange, label: String) -> Range {
@@ -226,4 +232,23 @@ fn steps(index: &Index, selection: Selection) -> Vec<StepMark> {
         .step_by(every)
         .map(|step| StepMark { number: step.number, start_ns: step.range.start_ns })
         .collect()
+}
+
+/// What is left when names can't be replaced: figures without any text from the files.
+fn withheld(report: Report, error: &anyhow::Error) -> Report {
+    Report {
+        summary: format!("Names could not be replaced, so the texts were left out ({error})"),
+        command: String::new(),
+        redacted: true,
+        sources: Vec::new(),
+        links: Vec::new(),
+        selection: String::new(),
+        processes: Vec::new(),
+        groups: Vec::new(),
+        allocations: Vec::new(),
+        findings: Vec::new(),
+        curves: Vec::new(),
+        range: Range { label: "the range".to_owned(), ..report.range },
+        ..report
+    }
 }

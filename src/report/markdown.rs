@@ -192,7 +192,7 @@ fn sources(out: &mut String, report: &Report) {
 
 /// Text that means nothing to Markdown or HTML, on one line. Entities rather than backslashes, since those work in
 /// tables, in HTML and for mentions alike.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut before = ' ';
     let mut chars = text.chars().peekable();

@@ -22,6 +22,7 @@ use anyhow::Context as _;
 pub use build::build;
 pub(crate) use build::{link, source};
 pub use contract::*;
+pub(crate) use markdown::escape as escape_markdown;
 pub use tables::Table;
 pub use words::range_label;
 

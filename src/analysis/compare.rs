@@ -1,0 +1,167 @@
+//! Two runs, or two moments of one run: what is alive at the end of the second and not of the first.
+
+use rustc_hash::FxHashMap;
+
+use super::{FreeBy, Group, GroupBy, Index, Query, Selection, Totals, group, kept};
+use crate::model::{BEFORE_NS, NEVER_NS, TimeRange};
+
+/// What lives at a call site on one side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Side {
+    /// How much.
+    pub totals: Totals,
+    /// How much of it each step added; 0 when steps are not known.
+    pub per_step_bytes: u64,
+}
+
+/// A call site on both sides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The call site, as the second run writes it where it has it.
+    pub call_site: String,
+    /// The stack that holds most of it, innermost frame first.
+    pub stack: Vec<String>,
+    /// In the first run.
+    pub before: Side,
+    /// In the second run.
+    pub after: Side,
+}
+
+impl Difference {
+    /// How much more the second run holds.
+    pub fn delta_bytes(&self) -> i64 {
+        let difference = i128::from(self.after.totals.bytes) - i128::from(self.before.totals.bytes);
+        difference.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+}
+
+/// A figure of memory summaries on both sides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FigureDifference {
+    /// The figure, as the summary names it.
+    pub name: String,
+    /// In the first run's last summary.
+    pub before: i64,
+    /// In the second run's.
+    pub after: i64,
+}
+
+/// Two runs side by side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Alive at the end of the first run.
+    pub before: Totals,
+    /// Alive at the end of the second.
+    pub after: Totals,
+    /// Call sites, those that differ most first.
+    pub differences: Vec<Difference>,
+    /// Figures of memory summaries that differ, in their order.
+    pub figures: Vec<FigureDifference>,
+}
+
+/// Compares what lives on GPUs at the end of two sessions.
+pub fn compare(before: &Index, after: &Index) -> Comparison {
+    let (before_groups, after_groups) = (live_groups(before), live_groups(after));
+    let sum = |groups: &[Group]| {
+        groups.iter().fold(Totals::default(), |sum, group| Totals {
+            count: sum.count + group.count,
+            bytes: sum.bytes.saturating_add(group.bytes),
+        })
+    };
+    Comparison {
+        before: sum(&before_groups),
+        after: sum(&after_groups),
+        differences: pair(before, &before_groups, after, &after_groups),
+        figures: figures(before, after),
+    }
+}
+
+fn live_groups(index: &Index) -> Vec<Group> {
+    let query = Query {
+        selection: Selection::default(),
+        range: TimeRange { start_ns: BEFORE_NS, end_ns: NEVER_NS },
+        free_by: FreeBy::RecordingEnd,
+    };
+    group(index, &kept(&index.session, &query), GroupBy::CallSite)
+}
+
+/// Pairs call sites of the same text; then, since an edit moves lines, those of the same file and function where that
+/// names one on each side.
+fn pair(before: &Index, before_groups: &[Group], after: &Index, after_groups: &[Group]) -> Vec<Difference> {
+    let mut rest: FxHashMap<&str, &Group> =
+        before_groups.iter().map(|group| (group.key.as_str(), group)).collect();
+    let mut pairs: Vec<(Option<&Group>, &Group)> =
+        after_groups.iter().map(|group| (rest.remove(group.key.as_str()), group)).collect();
+    let mut moved: FxHashMap<String, Vec<&Group>> = FxHashMap::default();
+    for group in rest.values() {
+        moved.entry(without_line(&group.key)).or_default().push(group);
+    }
+    let mut new_in: FxHashMap<String, usize> = FxHashMap::default();
+    for (_, group) in pairs.iter().filter(|(before, _)| before.is_none()) {
+        *new_in.entry(without_line(&group.key)).or_default() += 1;
+    }
+    for (before, group) in pairs.iter_mut().filter(|(before, _)| before.is_none()) {
+        let place = without_line(&group.key);
+        if let (Some([one]), Some(1)) = (moved.get(&place).map(Vec::as_slice), new_in.get(&place)) {
+            rest.remove(one.key.as_str());
+            *before = Some(one);
+        }
+    }
+    let stack = |index: &Index, group: &Group| index.stack_lines(group.stack.0, group.stack.1);
+    let of_after = pairs.into_iter().map(|(one, other)| Difference {
+        call_site: other.key.clone(),
+        stack: stack(after, other),
+        before: one.map(side).unwrap_or_default(),
+        after: side(other),
+    });
+    let gone = rest.into_values().map(|group| Difference {
+        call_site: group.key.clone(),
+        stack: stack(before, group),
+        before: side(group),
+        after: Side::default(),
+    });
+    let mut differences: Vec<Difference> = of_after.chain(gone).collect();
+    differences.sort_by(|a, b| {
+        let size = |difference: &Difference| difference.delta_bytes().unsigned_abs();
+        size(b).cmp(&size(a)).then_with(|| a.call_site.cmp(&b.call_site))
+    });
+    differences
+}
+
+fn side(group: &Group) -> Side {
+    Side { totals: Totals { count: group.count, bytes: group.bytes }, per_step_bytes: group.per_step_bytes }
+}
+
+/// `train.py:12 step` → `train.py step`.
+fn without_line(call_site: &str) -> String {
+    match call_site.split_once(' ').map(|(place, function)| (place.rsplit_once(':'), function)) {
+        Some((Some((file, line)), function)) if line.parse::<u32>().is_ok() => format!("{file} {function}"),
+        _ => call_site.to_owned(),
+    }
+}
+
+fn figures(before: &Index, after: &Index) -> Vec<FigureDifference> {
+    let last = |index: &Index| -> Vec<(String, i64)> {
+        let summaries = index.session.sources.iter().flat_map(|source| &source.recording.summaries);
+        summaries.last().map(|summary| summary.figures.clone()).unwrap_or_default()
+    };
+    let old: FxHashMap<String, i64> = last(before).into_iter().collect();
+    last(after)
+        .into_iter()
+        .filter_map(|(name, after)| {
+            let before = *old.get(&name)?;
+            (before != after).then_some(FigureDifference { name, before, after })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_left_out_of_places() {
+        assert_eq!(without_line("train.py:12 step"), "train.py step");
+        assert_eq!(without_line("(no Python stack)"), "(no Python stack)");
+    }
+}

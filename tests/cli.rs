@@ -1,0 +1,183 @@
+//! The commands as a shell runs them: what they print, and how they end.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::support::sample;
+
+fn vramscope(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vramscope")).args(arguments).output().expect("the program starts")
+}
+
+/// What a command prints when it is done.
+fn done(arguments: &[&str]) -> String {
+    let output = vramscope(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The one sentence on stderr of a command that ends with `code`.
+fn fails(code: i32, arguments: &[&str]) -> String {
+    let output = vramscope(arguments);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+    text
+}
+
+fn leak() -> String {
+    sample("val_without_no_grad").display().to_string()
+}
+
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_report_gives_the_figures() {
+    let json = done(&["report", &leak(), "--from", "step:8", "--to", "step:16", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["schema"], "vramscope.report/1");
+    assert_eq!(report["survivors"]["recording_end"]["bytes"], 601_661_440);
+    assert_eq!(report["survivors"]["range_end"]["count"], 431);
+    assert_eq!(report["groups"][0]["key"], "record.py:63 validate");
+    assert_eq!(report["groups"][0]["count"], 242);
+    assert!(report["command"].as_str().unwrap().ends_with("--from step:8 --to step:16 --format json"));
+    let only_range = ["report", &leak(), "--from", "step:8", "--to", "step:16", "--free-by", "range-end"];
+    assert!(done(&only_range).contains("**not freed by the end of the range**"));
+}
+
+#[test]
+fn the_format_follows_the_files_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kept.html");
+    done(&["report", &leak(), "-o", &path.display().to_string()]);
+    assert!(std::fs::read_to_string(path).unwrap().starts_with("<!DOCTYPE html>"));
+}
+
+#[test]
+fn wrong_usage_ends_with_two() {
+    let missing = fails(2, &["report", &leak(), "--from", "step:900"]);
+    assert!(missing.contains("no step 900; there are steps 0 to "), "{missing}");
+    assert_eq!(missing.lines().count(), 1);
+    assert!(fails(2, &["report", &leak(), "--from", "yesterday"]).contains("not a time: `yesterday`"));
+    assert!(
+        fails(2, &["report", &leak(), "--from", "step:9", "--to", "step:8"]).contains("the range is empty")
+    );
+    assert!(fails(2, &["report", &leak(), "--device", "7"]).contains("no device `7`; there are"));
+    assert!(
+        fails(2, &["report", &leak(), "--source", "nobody"])
+            .contains("no process or source is named `nobody`")
+    );
+    assert!(fails(2, &["inspect", &leak(), "--offset", "nobody=1s"]).contains("no source is named `nobody`"));
+    fails(2, &["report"]);
+    fails(2, &["frobnicate", "--now"]);
+}
+
+#[test]
+fn an_input_that_cannot_be_used_ends_with_one_and_the_rest_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = write(folder.path(), "shot.json", b"\x89PNG\r\n\x1a\n0000");
+    let empty = write(folder.path(), "empty.pickle", b"");
+    let message = fails(1, &["report", &image]);
+    assert_eq!(
+        message.trim_end(),
+        format!("vramscope: this is a PNG image, which is none of the kinds that can be opened: {image}")
+    );
+    assert!(fails(1, &["report", &empty]).contains("the file is empty"));
+    assert!(fails(1, &["inspect", "no/such/file"]).contains("no/such/file"));
+
+    let both =
+        vramscope(&["report", &leak(), &image, "--from", "step:8", "--to", "step:16", "--format", "json"]);
+    assert_eq!(both.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
+    assert_eq!(report["survivors"]["recording_end"]["count"], 244);
+    assert!(String::from_utf8_lossy(&both.stderr).contains("this is a PNG image"));
+
+    // What lies in a folder by chance is left out without a fuss.
+    let found = done(&["inspect", &leak(), "--format", "json"]);
+    let inspection: serde_json::Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(inspection["processes"].as_array().unwrap().len(), 1);
+    let trace = inspection["files"].as_array().unwrap().iter().find(|file| file["kind"] == "trace").unwrap();
+    assert!(trace["steps"].as_u64() > Some(0) && trace["allocations"].as_u64() > Some(0), "{trace}");
+    assert_eq!(inspection["links"][0]["matched"], inspection["links"][0]["allocations"]);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vramscope"))
+        .args(["report", &leak(), "--format", "json", "--all"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn sql_sees_the_tables_and_nothing_else() {
+    let sql = "SELECT call_site, COUNT(*) AS n, SUM(size_bytes) AS bytes FROM allocations \
+               WHERE state = 'kept' AND step >= 8 AND step < 16 GROUP BY call_site ORDER BY bytes DESC LIMIT 1";
+    let answer: serde_json::Value =
+        serde_json::from_str(&done(&["query", &leak(), sql, "--format", "json"])).unwrap();
+    assert_eq!(answer[0]["call_site"], "record.py:63 validate");
+    assert_eq!((answer[0]["n"].as_u64(), answer[0]["bytes"].as_u64()), (Some(242), Some(599_891_968)));
+    assert!(done(&["query", &leak(), "SHOW TABLES"]).contains("allocations"));
+    assert!(
+        done(&["query", &leak(), "SELECT op FROM allocations WHERE op LIKE '%norm%' LIMIT 3"])
+            .contains("norm")
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let secret = write(folder.path(), "secret.csv", b"word\nhunter2\n");
+    for sql in [
+        format!("SELECT * FROM read_csv('{secret}')"),
+        format!("SELECT * FROM \"READ_CSV\"('{secret}')"),
+        format!("SELECT * FROM steps JOIN read_csv/**/('{secret}') ON 1=1"),
+        format!("SELECT * FROM '{secret}'"),
+        format!("SELECT * FROM \"{secret}\""),
+        format!("CREATE TABLE t AS SELECT * FROM read_csv('{secret}')"),
+        format!("COPY steps TO '{secret}'"),
+    ] {
+        let output = vramscope(&["query", &leak(), &sql]);
+        assert_eq!(output.status.code(), Some(1), "{sql}");
+        assert!(!String::from_utf8_lossy(&output.stdout).contains("hunter2"), "{sql}");
+    }
+    assert_eq!(std::fs::read(folder.path().join("secret.csv")).unwrap(), b"word\nhunter2\n");
+    assert!(fails(1, &["query", &leak(), "SELECT nothing FROM steps"]).contains("nothing"));
+    assert!(fails(1, &["query", &leak(), "tell me"]).contains("not SQL"));
+}
+
+#[test]
+fn every_table_goes_to_csv_and_parquet() {
+    let folder = tempfile::tempdir().unwrap();
+    for table in ["allocations", "events", "ops", "samples", "steps", "segments", "stacks"] {
+        let csv = done(&["export", &leak(), "--table", table]);
+        assert!(csv.lines().count() > 10, "{table} has rows");
+        let path = folder.path().join(format!("{table}.parquet"));
+        done(&["export", &leak(), "--table", table, "-o", &path.display().to_string()]);
+        assert!(std::fs::read(path).unwrap().starts_with(b"PAR1"));
+    }
+    let ranks = folder.path().join("ranks");
+    let target = ranks.display().to_string();
+    done(&["export", &leak(), "--table", "steps", "--partition", "rank", "-o", &target]);
+    assert!(ranks.join("rank=0/steps.parquet").is_file());
+    assert!(fails(2, &["export", &leak(), "--table", "steps", "--partition", "rank"]).contains("-o"));
+    fails(2, &["export", &leak(), "--table", "chairs"]);
+}
+
+#[test]
+fn help_version_completions_and_man_page() {
+    assert!(done(&["--help"]).contains("EXAMPLES"));
+    assert!(done(&["report", "--help"]).contains("step:8"));
+    assert!(done(&["--version"]).starts_with(concat!("vramscope ", env!("CARGO_PKG_VERSION"))));
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(done(&["completions", shell]).contains("vramscope"));
+    }
+    assert!(done(&["man"]).contains(".TH"));
+    assert!(done(&["record"]).contains("_record_memory_history"));
+}

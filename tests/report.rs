@@ -1,0 +1,146 @@
+//! Reports of the leak sample in every format: the contract, what stands in them, and what must not.
+
+use std::path::Path;
+
+use vramscope::analysis::{FreeBy, GroupBy, Index, Query, Selection};
+use vramscope::model::TimeRange;
+use vramscope::report::{self, Format, Options, Report};
+
+use crate::support::{open_index, root, sample};
+
+fn leak() -> Index {
+    open_index(&sample("val_without_no_grad"))
+}
+
+fn build(index: &Index, options: &Options) -> Report {
+    let steps = &index.session.processes[0].steps;
+    let start_of = |number: i64| {
+        steps.iter().find(|step| step.number == number).expect("the sample has this step").range.start_ns
+    };
+    let query = Query {
+        selection: Selection::default(),
+        range: TimeRange::new(start_of(8), start_of(16)),
+        free_by: FreeBy::RecordingEnd,
+    };
+    report::build(index, &query, GroupBy::CallSite, options)
+}
+
+fn text(report: &Report, format: Format) -> String {
+    String::from_utf8(report::render(report, format).expect("every report can be written")).expect("UTF-8")
+}
+
+#[test]
+fn json_is_what_its_schema_says() {
+    let schema: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(root().join("docs/report.schema.json")).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let index = leak();
+    for options in [Options::default(), Options { redact: true, all_allocations: true, ..Options::default() }]
+    {
+        let json = text(&build(&index, &options), Format::Json);
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let faults: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|error| format!("{error} at {}", error.instance_path()))
+            .collect();
+        assert!(faults.is_empty(), "{faults:#?}");
+    }
+    let mut value = serde_json::to_value(build(&index, &Options::default())).unwrap();
+    value["survivors"]["recording_end"]["bytes"] = "many".into();
+    assert!(!validator.is_valid(&value), "the schema tells right from wrong");
+}
+
+#[test]
+fn every_format_says_what_is_kept_and_where() {
+    let report =
+        build(&leak(), &Options { command: "vramscope report run".to_owned(), ..Options::default() });
+    assert_eq!(
+        report.summary,
+        "vramscope found 573.8 MiB not freed by the end of the recording in steps 8 to 15, most of it at \
+         record.py:63 validate"
+    );
+    assert_eq!(
+        (report.survivors.recording_end.count, report.survivors.recording_end.bytes),
+        (244, 601_661_440)
+    );
+    assert_eq!((report.survivors.range_end.count, report.survivors.range_end.bytes), (431, 769_644_840));
+    for format in Format::ALL {
+        let text = text(&report, format);
+        assert!(text.contains("record.py:63 validate"), "{format:?}");
+    }
+    let html = text(&report, Format::Html);
+    assert!(html.contains("601,661,440 B") && html.contains("vramscope report run") && html.contains("<svg"));
+    for outside in ["http:", "https:", "<script", "src=", "url("] {
+        let html = html.replace("http://www.w3.org/2000/svg", "");
+        assert!(!html.contains(outside), "the page needs nothing from outside: {outside}");
+    }
+}
+
+#[test]
+fn hostile_names_stay_text_in_every_format() {
+    let mut report = build(&leak(), &Options::default());
+    let hostile = "<script>alert(1)</script>](javascript:alert(2)) | `x` @all\n=1+1";
+    report.groups[0].key = hostile.to_owned();
+    report.groups[0].ops = vec![hostile.to_owned()];
+    report.groups[0].stack = vec![hostile.to_owned()];
+    report.sources[0].name = hostile.to_owned();
+    report.sources[0].warnings = vec![hostile.to_owned()];
+    report.summary = hostile.to_owned();
+    report.groups[1].key = "=HYPERLINK(\"x\")".to_owned();
+    let html = text(&report, Format::Html);
+    assert!(!html.contains("<script") && html.contains("&lt;script&gt;"));
+    let markdown = text(&report, Format::Markdown);
+    for bad in ["<script", "](java", "`x`", "@all"] {
+        assert!(!markdown.contains(bad), "{bad}");
+    }
+    let rows = markdown.lines().filter(|line| line.starts_with("| <code>&#60;script")).count();
+    assert!(rows > 0, "a name with a line break stays one row of a table");
+    let csv = text(&report, Format::Csv);
+    assert!(csv.contains("\"'=HYPERLINK(\"\"x\"\")\""), "{csv}");
+}
+
+#[test]
+fn redaction_leaves_no_original() {
+    let index = leak();
+    let plain = build(&index, &Options { all_allocations: true, ..Options::default() });
+    let redacted = build(&index, &Options { all_allocations: true, redact: true, ..Options::default() });
+    let session = &index.session;
+    let mut originals: Vec<String> = session.sources.iter().map(|source| source.name.clone()).collect();
+    originals.extend(session.sources.iter().map(|source| source.path.display().to_string()));
+    originals.extend(
+        session.sources.iter().flat_map(|source| &source.recording.devices).map(|device| device.uuid.clone()),
+    );
+    originals.extend(session.curves().map(|(_, _, series, _)| series.process_name.clone()));
+    let folders = plain.allocations.iter().flat_map(|allocation| &allocation.stack).filter_map(|line| {
+        let (file, _) = line.split_once(':')?;
+        Some(Path::new(file).parent()?.display().to_string())
+    });
+    originals.extend(folders.filter(|folder| folder.starts_with('/')));
+    originals.retain(|original| !original.is_empty() && !original.starts_with('['));
+    originals.sort();
+    originals.dedup();
+    assert!(originals.len() > 8, "{originals:?}");
+    for format in Format::ALL {
+        let text = text(&redacted, format);
+        for original in &originals {
+            assert!(!text.contains(original.as_str()), "{original} is still there in {format:?}");
+        }
+    }
+    // What it is for is still there.
+    assert_eq!(redacted.groups[0].key, "record.py:63 validate");
+    assert_eq!(redacted.survivors, plain.survivors);
+    assert!(redacted.groups[0].stack.iter().any(|line| line.starts_with("site-packages/torch/")));
+}
+
+#[test]
+fn an_older_report_survives_a_failed_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.html");
+    std::fs::write(&path, "older").unwrap();
+    let report = build(&leak(), &Options::default());
+    assert!(report::write(&report, Format::Html, &folder.path().join("no/such/folder.html")).is_err());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "older");
+    report::write(&report, Format::Html, &path).unwrap();
+    assert!(std::fs::read_to_string(&path).unwrap().starts_with("<!DOCTYPE html>"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+}
