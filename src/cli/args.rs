@@ -215,6 +215,8 @@ pub enum ReportFormat {
     Json,
     /// The groups as a table
     Csv,
+    /// The curves as a picture
+    Svg,
 }
 
 impl From<ReportFormat> for Format {
@@ -224,6 +226,7 @@ impl From<ReportFormat> for Format {
             ReportFormat::Md => Self::Markdown,
             ReportFormat::Json => Self::Json,
             ReportFormat::Csv => Self::Csv,
+            ReportFormat::Svg => Self::Svg,
         }
     }
 }

@@ -65,10 +65,10 @@ fn to_text(answer: &DataFrame) -> String {
 }
 
 fn cell_text(value: &AnyValue<'_>) -> String {
-    let text = match value {
-        AnyValue::Null => String::new(),
-        AnyValue::String(text) => text.replace(['\n', '\r', '\t'], " "),
-        other => other.to_string(),
+    let text = match (value, value.get_str()) {
+        (AnyValue::Null, _) => String::new(),
+        (_, Some(text)) => text.replace(['\n', '\r', '\t'], " "),
+        (other, None) => other.to_string(),
     };
     if text.chars().count() <= MAX_CELL_CHARS {
         return text;
@@ -92,10 +92,12 @@ fn to_json(answer: &DataFrame) -> anyhow::Result<Vec<u8>> {
 }
 
 fn json_value(value: &AnyValue<'_>) -> serde_json::Value {
+    if let Some(text) = value.get_str() {
+        return text.into();
+    }
     match value {
         AnyValue::Null => serde_json::Value::Null,
         AnyValue::Boolean(value) => (*value).into(),
-        AnyValue::String(text) => (*text).into(),
         value if value.is_integer() => match value.extract::<i64>() {
             Some(number) => number.into(),
             None => value.to_string().into(),

@@ -12,6 +12,7 @@ const LEFT: f64 = 78.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
+const LEGEND_LINE: f64 = 18.0;
 /// More curves than this are told apart by nobody.
 const MAX_CURVES: usize = 8;
 /// Curves that tell the story, in the order in which they are drawn.
@@ -62,8 +63,17 @@ pub(super) fn chosen(report: &Report) -> Vec<&Curve> {
     curves.split_off(curves.len().saturating_sub(MAX_CURVES))
 }
 
-/// The picture, or `None` when there is nothing to draw.
+/// The picture as a file of its own, with its legend, or `None` when there is nothing to draw.
+pub(super) fn file(report: &Report) -> Option<String> {
+    Some(picture(report, true)?.into_string() + "\n")
+}
+
+/// The picture for a page that has the legend beside it, or `None` when there is nothing to draw.
 pub(super) fn svg(report: &Report) -> Option<Markup> {
+    picture(report, false)
+}
+
+fn picture(report: &Report, with_legend: bool) -> Option<Markup> {
     let curves = chosen(report);
     let start_ns = curves.iter().filter_map(|curve| curve.times_ns.first()).min()?;
     let end_ns = curves.iter().filter_map(|curve| curve.times_ns.last()).max()?;
@@ -77,8 +87,9 @@ pub(super) fn svg(report: &Report) -> Option<Markup> {
     let base = HEIGHT - BOTTOM;
     let (range_from, range_to) = (scale.x(report.range.start_ns), scale.x(report.range.end_ns));
     let label = format!("Memory over time; {} is marked", report.range.label);
+    let height = HEIGHT + if with_legend { curves.len() as f64 * LEGEND_LINE } else { 0.0 };
     Some(html! {
-        svg.chart xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img"
+        svg.chart xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
             aria-label=(label) {
             style { (PreEscaped(STYLE)) }
             @for tick in 0..=((scale.top_bytes / step_bytes).round() as u32) {
@@ -97,6 +108,13 @@ pub(super) fn svg(report: &Report) -> Option<Markup> {
             }
             @for (number, x) in step_ticks(report, &scale) {
                 text x=(self::number(x)) y=(base + 14.0) text-anchor="middle" { (number) }
+            }
+            @if with_legend {
+                @for (position, curve) in curves.iter().enumerate() {
+                    @let y = HEIGHT + position as f64 * LEGEND_LINE;
+                    rect class=(format!("s{position}")) x=(LEFT) y=(y + 3.0) width="14" height="4" {}
+                    text x=(LEFT + 22.0) y=(y + 9.0) { (curve.quantity) ", " (curve.device) ", " (curve.origin) }
+                }
             }
             @for part in 0..=4_i64 {
                 @let time_ns = start_ns.saturating_add(scale.duration_ns as i64 / 4 * part);

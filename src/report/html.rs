@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::words::{apart_rows, clock_text, group_label, notes, steps_text, total_rows};
+use super::words::{apart_rows, clock_text, group_label, notes, spans, steps_text, total_rows};
 use super::{Allocation, Finding, Group, Process, Report, chart};
 use crate::model::time::{format_duration, format_offset, format_unix};
 use crate::model::{format_bytes, format_bytes_exact, format_count, format_delta_bytes};
@@ -121,7 +121,7 @@ fn finding(finding: &Finding) -> Markup {
                 @if finding.per_step_bytes > 0 { ", " (format_bytes(finding.per_step_bytes)) " per step" }
             }
             @if !finding.evidence.is_empty() {
-                ul { @for evidence in &finding.evidence { li { (evidence) } } }
+                ul { @for evidence in &finding.evidence { li { (prose(evidence)) } } }
             }
             @if !finding.call_sites.is_empty() {
                 p {
@@ -132,7 +132,7 @@ fn finding(finding: &Finding) -> Markup {
                     }
                 }
             }
-            p { (finding.advice) }
+            p { (prose(&finding.advice)) }
             @if !finding.code_after.is_empty() {
                 pre {
                     @for line in finding.code_before.lines() { span.removed { "- " (line) } "\n" }
@@ -140,11 +140,15 @@ fn finding(finding: &Finding) -> Markup {
                 }
             }
             @if !finding.confirm.is_empty() {
-                p { span.soft { "To confirm" } }
-                pre { (finding.confirm) }
+                p { span.soft { "To confirm " } (prose(&finding.confirm)) }
             }
         }
     }
+}
+
+/// A sentence with code between backticks.
+fn prose(text: &str) -> Markup {
+    html! { @for (span, is_code) in spans(text) { @if is_code { code { (span) } } @else { (span) } } }
 }
 
 fn groups(report: &Report) -> Markup {

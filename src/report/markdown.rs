@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::words::{apart_rows, clock_text, group_label, notes, steps_text, total_rows};
+use super::words::{apart_rows, clock_text, group_label, notes, spans, steps_text, total_rows};
 use super::{Finding, Group, Process, Report};
 use crate::model::time::format_unix;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
@@ -71,19 +71,19 @@ fn findings(out: &mut String, findings: &[Finding]) {
         }
         let _ = writeln!(out, "**{}** ({})\n", escape(&finding.title), escape(&facts.join(", ")));
         for evidence in &finding.evidence {
-            let _ = writeln!(out, "- {}", escape(evidence));
+            let _ = writeln!(out, "- {}", prose(evidence));
         }
         if !finding.call_sites.is_empty() {
             let sites: Vec<String> = finding.call_sites.iter().take(5).map(|site| code(site)).collect();
             let _ = writeln!(out, "- at {}", sites.join(", "));
         }
-        let _ = writeln!(out, "\n{}\n", escape(&finding.advice));
+        let _ = writeln!(out, "\n{}\n", prose(&finding.advice));
         if !finding.code_after.is_empty() {
             out.push_str(&code_block("diff", &diff(&finding.code_before, &finding.code_after)));
             out.push('\n');
         }
         if !finding.confirm.is_empty() {
-            let _ = writeln!(out, "To confirm: {}\n", escape(&finding.confirm));
+            let _ = writeln!(out, "To confirm: {}\n", prose(&finding.confirm));
         }
     }
 }
@@ -222,10 +222,23 @@ fn code(text: &str) -> String {
     format!("<code>{}</code>", escape(text))
 }
 
-/// Lines in the font of code. Markdown leaves what stands in `<pre>` alone.
+/// A sentence with code between backticks.
+fn prose(text: &str) -> String {
+    spans(text).map(|(span, is_code)| if is_code { code(span) } else { escape(span) }).collect()
+}
+
+/// Lines in the font of code. Markdown leaves what stands in `<pre>` alone, so far as it is one.
 fn preformatted(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    format!("<pre>{}</pre>\n", text.replace('\r', ""))
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars().filter(|&c| c != '\r') {
+        match c {
+            '&' | '<' | '>' | '[' | ']' | '`' | '@' => {
+                let _ = write!(escaped, "&#{};", u32::from(c));
+            }
+            c => escaped.push(c),
+        }
+    }
+    format!("<pre>{escaped}</pre>\n")
 }
 
 /// A fenced block, with a fence that the text doesn't hold.
@@ -254,7 +267,7 @@ mod tests {
             }
         }
         assert!(!escape("see https://evil.example").contains("://"));
-        assert_eq!(preformatted("</pre><b>"), "<pre>&lt;/pre&gt;&lt;b&gt;</pre>\n");
+        assert_eq!(preformatted("</pre><b>"), "<pre>&#60;/pre&#62;&#60;b&#62;</pre>\n");
         assert!(code_block("sh", "a\n```\nb").starts_with("````sh\n"));
     }
 }

@@ -37,11 +37,13 @@ pub enum Format {
     Json,
     /// The groups as a table.
     Csv,
+    /// The curves as a picture.
+    Svg,
 }
 
 impl Format {
     /// All of them, in the order of menus.
-    pub const ALL: [Self; 4] = [Self::Html, Self::Markdown, Self::Json, Self::Csv];
+    pub const ALL: [Self; 5] = [Self::Html, Self::Markdown, Self::Json, Self::Csv, Self::Svg];
 
     /// The words for people.
     pub fn label(self) -> &'static str {
@@ -50,6 +52,7 @@ impl Format {
             Self::Markdown => "Markdown",
             Self::Json => "JSON",
             Self::Csv => "CSV",
+            Self::Svg => "SVG, the curves",
         }
     }
 
@@ -60,6 +63,7 @@ impl Format {
             Self::Markdown => "md",
             Self::Json => "json",
             Self::Csv => "csv",
+            Self::Svg => "svg",
         }
     }
 
@@ -97,6 +101,7 @@ pub fn render(report: &Report, format: Format) -> anyhow::Result<Vec<u8>> {
         Format::Markdown => Ok(markdown::render(report).into_bytes()),
         Format::Json => json::render(report),
         Format::Csv => csv::render(report),
+        Format::Svg => Ok(chart::file(report).context("there is no curve to draw")?.into_bytes()),
     }
 }
 
