@@ -1,336 +1,504 @@
-//! Where a log lies on the time axis: which zone its wall clock kept, or where its curve fits.
+//! Where logs lie on Unix time: their zone, their date, or their place where they have no clock at all.
 //!
-//! nvidia-smi and most logs write local time without a zone. Every quarter hour from −12 h to +14 h is tried; the zone
-//! under which the log covers the run, and its curve follows the run's, is taken, and shown with how sure that is.
+//! Pure functions of a [`Reference`] (what traces and snapshots know, on Unix time) and of the logs.
 
+use super::fit::{self, Buckets, Fit, is_comparable, is_drivers};
+use super::retime;
 use crate::model::{
-    Alignment, AlignmentMethod, Clock, Device, Quantity, Recording, Series, TimeRange, time::format_duration,
+    Alignment, AlignmentMethod, Clock, Device, Process, Quantity, Recording, Series, Step, TimeRange, time,
 };
 
-const MINUTE_NS: i64 = 60_000_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
+const MINUTE_NS: i64 = 60 * SECOND_NS;
 const DAY_NS: i64 = 24 * 60 * MINUTE_NS;
-/// Zones lie a whole number of these apart.
-const ZONE_STEP_NS: i64 = 15 * MINUTE_NS;
-/// UTC−12 to UTC+14.
-const ZONES: std::ops::RangeInclusive<i64> = -48..=56;
-/// At how many points of a log two curves are compared.
-const SAMPLES: usize = 2000;
-/// Fewer common points tell nothing.
-const MIN_SAMPLES: usize = 8;
-/// From this correlation on a curve is said to follow another.
-const FOLLOWS: f64 = 0.5;
-/// Logs that lag are shifted by up to this to find the lag.
-const MAX_LAG_NS: i64 = 3_000_000_000;
-const LAG_STEP_NS: i64 = 50_000_000;
+/// Zones go in quarters of an hour,
+const QUARTER_NS: i64 = 15 * MINUTE_NS;
+/// from UTC−12 (in quarters)
+const FIRST_ZONE: i64 = -12 * 4;
+/// to UTC+14.
+const LAST_ZONE: i64 = 14 * 4;
+/// Zones off the full hour that are in use, in quarters; any other such offset needs strong evidence.
+const ODD_ZONES: [i64; 13] = [-38, -14, -10, 14, 18, 22, 23, 26, 35, 38, 42, 51, 55];
+/// Logs give whole seconds: spans that miss each other by less still meet.
+const SPAN_SLACK_NS: i64 = 2 * SECOND_NS;
+/// A drift can only be told over this long.
+const DRIFT_SPAN_NS: i64 = 10 * MINUTE_NS;
+/// A zone found with this confidence is a hint for the other logs.
+const HINT_CONFIDENCE: f32 = 0.6;
 
-/// What is known on Unix time: curves and the time that they cover.
-pub(super) struct Reference<'a> {
-    pub curves: Vec<&'a Series>,
-    pub span: TimeRange,
+/// A process on Unix time, as its traces and snapshots tell it.
+pub struct RefProcess<'a> {
+    /// Its rank.
+    pub rank: Option<u32>,
+    /// Its curves.
+    pub series: &'a [Series],
+    /// Its steps.
+    pub steps: &'a [Step],
+    /// Whether the curves cover the whole run, so that it held nothing outside of them.
+    pub covers_run: bool,
 }
 
-/// How well an offset fits.
-#[derive(Clone, Copy, Debug, Default)]
-struct Fit {
-    offset_ns: i64,
-    /// The share of the shorter of the two that lies within the other.
-    overlap: f64,
-    correlation: Option<f64>,
+/// What logs are placed against.
+pub struct Reference<'a> {
+    processes: Vec<RefProcess<'a>>,
+    curves: Vec<RefCurve<'a>>,
+    span: Option<TimeRange>,
 }
 
-impl Fit {
-    fn score(&self) -> f64 {
-        self.overlap * (0.5 + 0.5 * self.correlation.unwrap_or(0.0).max(0.0))
+struct RefCurve<'a> {
+    series: &'a Series,
+    process: usize,
+    buckets: Buckets,
+}
+
+impl<'a> Reference<'a> {
+    /// From processes and the span of everything whose times are Unix times.
+    pub fn new(processes: Vec<RefProcess<'a>>, span: Option<TimeRange>) -> Self {
+        let curves = processes
+            .iter()
+            .enumerate()
+            .flat_map(|(index, process)| process.series.iter().map(move |series| (index, series)))
+            .filter(|(_, series)| {
+                !series.device.is_host()
+                    && matches!(series.quantity, Quantity::Allocated | Quantity::Reserved)
+            })
+            .filter_map(|(process, series)| {
+                Some(RefCurve { series, process, buckets: Buckets::new(series)? })
+            })
+            .collect();
+        Self { processes, curves, span }
     }
 
-    fn follows(&self) -> bool {
-        self.correlation.is_some_and(|correlation| correlation >= FOLLOWS)
+    /// From the processes of a session.
+    pub fn from_processes(processes: &'a [Process], span: Option<TimeRange>) -> Self {
+        let of_process = |process: &'a Process| RefProcess {
+            rank: process.rank,
+            series: &process.series,
+            steps: &process.steps,
+            covers_run: process.has_snapshot,
+        };
+        Self::new(processes.iter().map(of_process).collect(), span)
     }
-}
 
-/// Finds where `recording` lies. `prior_ns` is the offset of another log of the same machine, which decides when the
-/// curve does not.
-pub(super) fn align(
-    reference: Option<&Reference<'_>>,
-    recording: &Recording,
-    prior_ns: Option<i64>,
-) -> Alignment {
-    let assumed = |offset_ns, confidence, evidence: &str| Alignment {
-        offset_ns,
-        method: AlignmentMethod::Assumed,
-        confidence,
-        outside: 0,
-        evidence: evidence.to_owned(),
-    };
-    let alignment = match (recording.clock, reference) {
-        (Clock::Unix, _) => Alignment {
-            method: AlignmentMethod::SameClock,
-            evidence: "its times are Unix times".to_owned(),
-            ..assumed(0, 1.0, "")
-        },
-        (Clock::LocalWall, None) => assumed(0, 0.5, "nothing else tells the zone: shown as if it were UTC"),
-        (_, None) => assumed(0, 0.1, "nothing else is open that it could be placed by"),
-        (Clock::LocalWall, Some(reference)) => by_zone(reference, recording, prior_ns, &[0]),
-        (Clock::LocalTimeOfDay, Some(reference)) => {
-            let day = reference.span.start_ns.div_euclid(DAY_NS);
-            by_zone(reference, recording, prior_ns, &[(day - 1) * DAY_NS, day * DAY_NS, (day + 1) * DAY_NS])
+    pub(super) fn processes(&self) -> &[RefProcess<'a>] {
+        &self.processes
+    }
+
+    pub(super) fn span(&self) -> Option<TimeRange> {
+        self.span
+    }
+
+    /// The best fit of a log's curves with curves here at an offset. `process` narrows it to one process.
+    pub(super) fn best_fit(
+        &self,
+        log: &Recording,
+        offset_ns: i64,
+        process: Option<usize>,
+    ) -> Option<PairFit<'_>> {
+        let mut best: Option<PairFit<'_>> = None;
+        for series in &log.series {
+            for curve in &self.curves {
+                if !is_comparable(&series.quantity, &curve.series.quantity)
+                    || process.is_some_and(|process| process != curve.process)
+                {
+                    continue;
+                }
+                let covers_run = self.processes[curve.process].covers_run;
+                let Some(fit) = fit::fit(series, offset_ns, &curve.buckets, covers_run) else { continue };
+                // Equal fits are common among the curves of one log; printed figures say more than sampled ones.
+                let weight = |fit: &Fit, quantity: &Quantity| {
+                    fit.score + if is_drivers(quantity) { 0.0 } else { 1e-6 }
+                };
+                let is_better = best
+                    .as_ref()
+                    .is_none_or(|known| weight(&fit, &series.quantity) > weight(&known.fit, known.quantity));
+                if is_better {
+                    best = Some(PairFit {
+                        fit,
+                        quantity: &series.quantity,
+                        device: series.device,
+                        reference: curve.series.quantity.label(),
+                        ref_device: curve.series.device,
+                    });
+                }
+            }
         }
-        (Clock::Relative | Clock::Order, Some(reference)) => by_shape(reference, recording),
-    };
-    let outside =
-        reference.map_or(0, |reference| points_outside(recording, alignment.offset_ns, reference.span));
-    Alignment { outside, ..alignment }
+        best
+    }
+
+    /// The driver's curve of a log that follows a reserved curve best, for lag and drift.
+    fn driver_pair<'s>(&'s self, log: &'s Recording, offset_ns: i64) -> Option<(&'s Series, &'s Buckets)> {
+        let pairs = log.series.iter().filter(|series| is_drivers(&series.quantity)).flat_map(|series| {
+            self.curves
+                .iter()
+                .filter(|curve| curve.series.quantity == Quantity::Reserved)
+                .map(move |curve| (series, &curve.buckets))
+        });
+        let fitted = pairs.filter_map(|(series, buckets)| {
+            Some((fit::fit(series, offset_ns, buckets, false)?.correlation?, series, buckets))
+        });
+        fitted.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, series, buckets)| (series, buckets))
+    }
 }
 
-fn by_zone(
-    reference: &Reference<'_>,
-    recording: &Recording,
-    prior_ns: Option<i64>,
-    days: &[i64],
-) -> Alignment {
-    let Some(span) = recording.span else {
-        return Alignment {
-            offset_ns: 0,
-            method: AlignmentMethod::Assumed,
-            confidence: 0.0,
-            outside: 0,
-            evidence: "it has no times".to_owned(),
-        };
+/// Which curves fit, and how well.
+pub(super) struct PairFit<'a> {
+    pub fit: Fit,
+    pub quantity: &'a Quantity,
+    device: Device,
+    reference: &'a str,
+    ref_device: Device,
+}
+
+impl PairFit<'_> {
+    fn words(&self) -> String {
+        let names = format!("{} of {} against {}", self.quantity.label(), self.device, self.reference);
+        let other_device =
+            if self.device == self.ref_device { String::new() } else { format!(" of {}", self.ref_device) };
+        match (self.fit.hits, self.fit.correlation) {
+            (Some(hits), _) => format!("{:.0}% of the figures agree ({names}{other_device})", hits * 100.0),
+            (None, Some(r)) => format!("r = {r:.2} ({names}{other_device})"),
+            (None, None) => format!("the curves are level ({names}{other_device})"),
+        }
+    }
+}
+
+/// A log's place, and the log on Unix time where an offset alone can't place it.
+pub struct Placed {
+    /// The offset and how it was found.
+    pub alignment: Alignment,
+    /// The recording with Unix times: of a log without times, placed by its steps or its curve.
+    pub retimed: Option<Recording>,
+}
+
+/// Places logs of one session. Those with a local clock help each other: sources of one machine share its zone.
+pub fn align_logs(reference: &Reference<'_>, logs: &[&Recording]) -> Vec<Placed> {
+    let mut placed: Vec<Placed> = logs.iter().map(|log| align(reference, log)).collect();
+    let zone_of = |index: usize, alignment: &Alignment| {
+        let is_found =
+            matches!(alignment.method, AlignmentMethod::ZoneByCurve | AlignmentMethod::ZoneByOverlap);
+        let is_zoned = logs[index].clock == Clock::LocalWall && is_found;
+        (is_zoned && alignment.confidence >= HINT_CONFIDENCE).then_some(alignment.offset_ns)
     };
-    let mut fits: Vec<Fit> = days
+    let hint = placed
         .iter()
-        .flat_map(|day_ns| ZONES.map(move |zone| day_ns - zone * ZONE_STEP_NS))
-        .map(|offset_ns| fit(reference, recording, span, offset_ns))
-        .collect();
-    fits.sort_by(|a, b| {
-        let is_prior = |fit: &Fit| prior_ns == Some(fit.offset_ns);
-        b.score().total_cmp(&a.score()).then_with(|| is_prior(b).cmp(&is_prior(a)))
-    });
-    let (mut best, mut next) = (fits[0], fits[1]);
-    if best.overlap == 0.0 {
-        return Alignment {
-            offset_ns: prior_ns.unwrap_or(days[days.len() / 2]),
-            method: AlignmentMethod::Assumed,
-            confidence: 0.0,
-            outside: 0,
-            evidence: "it overlaps the other sources under no zone: placed apart".to_owned(),
-        };
+        .enumerate()
+        .filter_map(|(index, placed)| {
+            Some((zone_of(index, &placed.alignment)?, placed.alignment.confidence, index))
+        })
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((hint_ns, hint_confidence, hinting)) = hint else { return placed };
+    for (index, (log, placed)) in logs.iter().zip(&mut placed).enumerate() {
+        let own = &placed.alignment;
+        if index == hinting
+            || log.clock != Clock::LocalWall
+            || own.offset_ns == hint_ns && own.confidence > 0.0
+        {
+            continue;
+        }
+        // Its own evidence counts only where it is stronger than the neighbour's.
+        if own.confidence < hint_confidence {
+            placed.alignment = align_to_hint(reference, log, hint_ns, own);
+        }
     }
-    // Where the curve can't decide, logs of one machine keep one zone.
-    if !best.follows()
-        && let Some(prior) = fits.iter().find(|fit| prior_ns == Some(fit.offset_ns) && fit.overlap > 0.0)
-    {
-        next = if prior.offset_ns == best.offset_ns { next } else { best };
-        best = *prior;
-    }
-    let margin = (best.score() - next.score()).max(0.0) / best.score().max(f64::EPSILON);
-    let confidence = match (best.follows(), prior_ns == Some(best.offset_ns)) {
-        (true, _) => 0.6 + 0.4 * margin,
-        (false, true) => 0.5 + 0.4 * margin,
-        (false, false) => 0.3 + 0.5 * margin,
+    placed
+}
+
+/// A log that takes the zone which another log of the session showed.
+fn align_to_hint(reference: &Reference<'_>, log: &Recording, hint_ns: i64, own: &Alignment) -> Alignment {
+    let zone = format_zone(-hint_ns);
+    let overlaps = overlap(reference, log, hint_ns) > 0.0;
+    let evidence = if overlaps {
+        format!("{zone}, as another log of the session shows; by itself: {}", own.evidence)
+    } else {
+        format!(
+            "{zone}, as another log of the session shows; it overlaps none of the other sources, so it was written at another time"
+        )
     };
-    let correlation = best.correlation.map_or_else(String::new, |value| format!(", correlation {value:.2}"));
-    let lag = lag_ns(reference, recording, best.offset_ns).map_or_else(String::new, |lag| {
-        format!("; it lags by about {}, which is not corrected", format_duration(lag))
-    });
+    Alignment {
+        offset_ns: hint_ns,
+        method: if overlaps { AlignmentMethod::ZoneByOverlap } else { AlignmentMethod::Assumed },
+        confidence: if overlaps { 0.6 } else { 0.0 },
+        outside: points_outside(log, hint_ns, reference.span),
+        evidence,
+    }
+}
+
+/// Places one log by itself.
+pub fn align(reference: &Reference<'_>, log: &Recording) -> Placed {
+    let mut retimed = None;
+    let mut alignment = match (log.clock, reference.span, log.span) {
+        (Clock::Unix, _, _) => fixed(0, AlignmentMethod::SameClock, 1.0, "its times are Unix times"),
+        (_, None, _) => fixed(
+            0,
+            AlignmentMethod::Assumed,
+            0.0,
+            "nothing on Unix time is open to compare it with: local times are shown as if they were UTC",
+        ),
+        (_, Some(span), None) => fixed(span.start_ns, AlignmentMethod::Assumed, 0.0, "it has no times"),
+        (Clock::LocalWall, Some(span), Some(_)) => {
+            let offsets = (FIRST_ZONE..=LAST_ZONE).map(|zone| -zone * QUARTER_NS).collect();
+            by_zone(reference, span, log, offsets)
+        }
+        (Clock::LocalTimeOfDay, Some(span), Some(own)) => {
+            by_zone(reference, span, log, offsets_with_date(span, own))
+        }
+        (Clock::Relative | Clock::Order, Some(span), Some(own)) => {
+            let steps = (log.clock == Clock::Order).then(|| retime::by_steps(reference, log)).flatten();
+            let found = steps.or_else(|| retime::by_curve(reference, log));
+            match found {
+                Some((alignment, recording)) => {
+                    retimed = recording;
+                    alignment
+                }
+                None => fixed(
+                    span.start_ns.saturating_sub(own.start_ns),
+                    AlignmentMethod::Assumed,
+                    0.1,
+                    "it has no clock, and neither steps nor a curve to place it by: put at the session's start",
+                ),
+            }
+        }
+    };
+    let shown = retimed.as_ref().unwrap_or(log);
+    alignment.outside = points_outside(shown, alignment.offset_ns, reference.span);
+    Placed { alignment, retimed }
+}
+
+fn fixed(offset_ns: i64, method: AlignmentMethod, confidence: f32, evidence: &str) -> Alignment {
+    Alignment { offset_ns, method, confidence, outside: 0, evidence: evidence.to_owned() }
+}
+
+/// Offsets of a time of day: every zone, on every date on which the log could meet the reference.
+fn offsets_with_date(span: TimeRange, own: TimeRange) -> Vec<i64> {
+    let first_day = span.start_ns.saturating_sub(own.end_ns).div_euclid(DAY_NS) - 1;
+    let last_day = span.end_ns.saturating_sub(own.start_ns).div_euclid(DAY_NS) + 1;
+    let mut offsets: Vec<i64> = (first_day..=last_day.min(first_day + 60))
+        .flat_map(|day| (FIRST_ZONE..=LAST_ZONE).map(move |zone| day * DAY_NS - zone * QUARTER_NS))
+        .collect();
+    offsets.sort_unstable();
+    offsets.dedup();
+    offsets
+}
+
+/// A zone that is considered.
+struct Candidate<'a> {
+    offset_ns: i64,
+    overlap: f64,
+    /// Fit of steps and of curves, each where there is one.
+    steps: Option<f64>,
+    pair: Option<PairFit<'a>>,
+    total: f64,
+}
+
+impl<'a> Candidate<'a> {
+    fn new(reference: &'a Reference<'_>, log: &'a Recording, offset_ns: i64) -> Option<Self> {
+        let overlap = overlap(reference, log, offset_ns);
+        if overlap <= 0.0 {
+            return None;
+        }
+        let steps = retime::share_of_steps_in_place(reference, log, offset_ns);
+        let pair = reference.best_fit(log, offset_ns, None);
+        let parts = [(Some(overlap), 1.0), (steps, 2.0), (pair.as_ref().map(|pair| pair.fit.score), 3.0)];
+        let weight: f64 = parts.iter().filter(|part| part.0.is_some()).map(|part| part.1).sum();
+        let sum: f64 = parts.iter().filter_map(|part| Some(part.0? * part.1)).sum();
+        let oddness = if is_zone_in_use(offset_ns) { 0.0 } else { 0.15 };
+        Some(Self { offset_ns, overlap, steps, pair, total: sum / weight - oddness })
+    }
+
+    fn has_curve(&self) -> bool {
+        self.steps.is_some()
+            || self
+                .pair
+                .as_ref()
+                .is_some_and(|pair| pair.fit.correlation.is_some() || pair.fit.hits.is_some())
+    }
+
+    fn words(&self) -> String {
+        let mut words = format!("{:.0}% overlap", self.overlap * 100.0);
+        if let Some(steps) = self.steps {
+            words.push_str(&format!(", {:.0}% of the steps in place", steps * 100.0));
+        }
+        if let Some(pair) = &self.pair {
+            words.push_str(&format!(", {}", pair.words()));
+        }
+        words
+    }
+}
+
+fn by_zone(reference: &Reference<'_>, span: TimeRange, log: &Recording, offsets: Vec<i64>) -> Alignment {
+    let mut candidates: Vec<Candidate<'_>> =
+        offsets.into_iter().filter_map(|offset_ns| Candidate::new(reference, log, offset_ns)).collect();
+    candidates.sort_by(|a, b| b.total.total_cmp(&a.total).then(b.overlap.total_cmp(&a.overlap)));
+    let Some(best) = candidates.first() else {
+        return apart(span, log);
+    };
+    let fit = best.total.clamp(0.0, 1.0);
+    let (confidence, rival) = match candidates.get(1) {
+        None => (0.7 + 0.3 * fit, "no other zone overlaps".to_owned()),
+        Some(rival) => {
+            let lead = ((best.total - rival.total) / 0.15).clamp(0.0, 1.0);
+            let words = format!("next best {}: {}", zone_words(rival.offset_ns, log.clock), rival.words());
+            (fit * (0.4 + 0.6 * lead), words)
+        }
+    };
+    let is_odd = !is_zone_in_use(best.offset_ns);
+    let mut evidence = format!("{}: {}; {rival}", zone_words(best.offset_ns, log.clock), best.words());
+    if is_odd {
+        evidence.push_str("; no country uses this zone, so the clock may be off or the log of another run");
+    }
+    evidence.push_str(&lag_words(reference, log, best.offset_ns));
     Alignment {
         offset_ns: best.offset_ns,
-        method: if best.follows() { AlignmentMethod::ZoneByCurve } else { AlignmentMethod::ZoneByOverlap },
-        confidence: confidence.clamp(0.0, 1.0) as f32,
+        method: if best.has_curve() { AlignmentMethod::ZoneByCurve } else { AlignmentMethod::ZoneByOverlap },
+        confidence: (if is_odd { confidence * 0.5 } else { confidence }) as f32,
         outside: 0,
-        evidence: format!(
-            "{} fits best (overlap {:.0} %{correlation}); next is {} with {:.0} % of its score{lag}",
-            zone_name(best.offset_ns),
-            best.overlap * 100.0,
-            zone_name(next.offset_ns),
-            100.0 * next.score() / best.score().max(f64::EPSILON),
-        ),
+        evidence,
     }
 }
 
-/// Slides a log without usable times along the run.
-fn by_shape(reference: &Reference<'_>, recording: &Recording) -> Alignment {
-    let start_ns = recording.span.map_or(0, |span| span.start_ns);
-    let at_start = reference.span.start_ns.saturating_sub(start_ns);
-    let best = recording.span.and_then(|span| {
-        let slack = reference.span.duration_ns().saturating_sub(span.duration_ns() / 2).max(0);
-        (0..=200_i64)
-            .map(|step| fit(reference, recording, span, at_start.saturating_add(slack / 200 * step)))
-            .filter(|fit| fit.correlation.is_some_and(|correlation| correlation > 0.9) && fit.overlap > 0.5)
-            .max_by(|a, b| a.score().total_cmp(&b.score()))
-    });
-    match best {
-        Some(best) => Alignment {
-            offset_ns: best.offset_ns,
-            method: AlignmentMethod::ShapeOfCurve,
-            confidence: 0.5,
-            outside: 0,
-            evidence: format!(
-                "its curve fits best here (correlation {:.2})",
-                best.correlation.unwrap_or(0.0)
-            ),
-        },
-        None => Alignment {
-            offset_ns: at_start,
-            method: AlignmentMethod::Assumed,
-            confidence: 0.1,
-            outside: 0,
-            evidence: "its times have no known start: placed at the start of the run".to_owned(),
-        },
-    }
-}
-
-fn fit(reference: &Reference<'_>, recording: &Recording, span: TimeRange, offset_ns: i64) -> Fit {
-    let placed = span.shifted(offset_ns);
-    let common =
-        placed.end_ns.min(reference.span.end_ns).saturating_sub(placed.start_ns.max(reference.span.start_ns));
-    let shorter = placed.duration_ns().min(reference.span.duration_ns()).max(1);
-    let overlap = (common.max(0) as f64 / shorter as f64).min(1.0);
-    let correlation = if overlap > 0.0 { correlation(reference, recording, offset_ns) } else { None };
-    Fit { offset_ns, overlap, correlation }
-}
-
-/// The best correlation of any curve of the log with the curve that it should follow.
-fn correlation(reference: &Reference<'_>, recording: &Recording, offset_ns: i64) -> Option<f64> {
-    recording
-        .series
-        .iter()
-        .filter_map(|series| {
-            let followed = followed_by(&series.quantity)?;
-            let on_device = |curve: &&&Series| curve.quantity == *followed && curve.device == series.device;
-            let any_gpu = |curve: &&&Series| curve.quantity == *followed && !curve.device.is_host();
-            let curves = &reference.curves;
-            let curve = curves.iter().find(on_device).or_else(|| curves.iter().find(any_gpu))?;
-            correlate(series, curve, offset_ns, reference.span)
-        })
-        .max_by(f64::total_cmp)
-}
-
-/// Which of a run's curves a log's curve should follow.
-fn followed_by(quantity: &Quantity) -> Option<&Quantity> {
-    match quantity {
-        Quantity::DriverUsed | Quantity::ProcessUsed | Quantity::Reserved => Some(&Quantity::Reserved),
-        Quantity::Allocated => Some(&Quantity::Allocated),
-        _ => None,
-    }
-}
-
-/// Pearson's correlation of a log with a curve at the log's points. Before the run the process holds nothing; after its
-/// recording it may hold anything.
-fn correlate(log: &Series, curve: &Series, offset_ns: i64, span: TimeRange) -> Option<f64> {
-    let start_ns = span.start_ns.saturating_sub(span.duration_ns() / 2);
-    let rows = log.rows_in(TimeRange { start_ns, ..span }.shifted(offset_ns.saturating_neg()));
-    let every = rows.len().div_ceil(SAMPLES).max(1);
-    let pairs: Vec<(f64, f64)> = rows
-        .step_by(every)
-        .map(|row| {
-            let time_ns = log.times_ns[row].saturating_add(offset_ns);
-            let level = if span.contains(time_ns) { curve.at(time_ns).unwrap_or(0) } else { 0 };
-            (log.bytes[row] as f64, level as f64)
-        })
-        .collect();
-    if pairs.len() < MIN_SAMPLES {
-        return None;
-    }
-    let count = pairs.len() as f64;
-    let (mean_x, mean_y) =
-        pairs.iter().fold((0.0, 0.0), |(x, y), pair| (x + pair.0 / count, y + pair.1 / count));
-    let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);
-    for (x, y) in pairs {
-        xy += (x - mean_x) * (y - mean_y);
-        xx += (x - mean_x).powi(2);
-        yy += (y - mean_y).powi(2);
-    }
-    (xx > 0.0 && yy > 0.0).then(|| xy / (xx * yy).sqrt())
-}
-
-/// By how much a driver's log follows late: the driver is sampled, and prints the time after it looked.
-fn lag_ns(reference: &Reference<'_>, recording: &Recording, offset_ns: i64) -> Option<i64> {
-    let series = recording.series.iter().find(|series| series.quantity == Quantity::DriverUsed)?;
-    let curve = reference
-        .curves
-        .iter()
-        .find(|curve| curve.quantity == Quantity::Reserved && curve.device == series.device)?;
-    let shifted = |lag: i64| correlate(series, curve, offset_ns - lag, reference.span);
-    let unshifted = shifted(0).filter(|&value| value >= FOLLOWS)?;
-    let (lag, best) = (1..=MAX_LAG_NS / LAG_STEP_NS)
-        .map(|step| step * LAG_STEP_NS)
-        .filter_map(|lag| Some((lag, shifted(lag)?)))
-        .max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (best > unshifted + 0.002).then_some(lag)
-}
-
-fn points_outside(recording: &Recording, offset_ns: i64, span: TimeRange) -> u64 {
-    let outside = |series: &Series| {
-        let inside = series.rows_in(span.shifted(offset_ns.saturating_neg())).len();
-        (series.len() - inside) as u64
+/// A log that meets nothing under any zone: shown as if its zone were UTC.
+fn apart(span: TimeRange, log: &Recording) -> Alignment {
+    let offset_ns = match (log.clock, log.span) {
+        (Clock::LocalTimeOfDay, Some(own)) => (span.start_ns - own.start_ns).div_euclid(DAY_NS) * DAY_NS,
+        _ => 0,
     };
-    recording.series.iter().filter(|series| series.quantity != Quantity::Capacity).map(outside).sum()
+    fixed(
+        offset_ns,
+        AlignmentMethod::Assumed,
+        0.0,
+        "it overlaps the other sources under no zone, so it was written at another time: shown apart, as if its zone were UTC",
+    )
 }
 
-/// The zone that an offset undoes, `UTC+05:30`.
-fn zone_name(offset_ns: i64) -> String {
-    let zone_ns = (offset_ns.saturating_neg() + DAY_NS / 2).rem_euclid(DAY_NS) - DAY_NS / 2;
-    // UTC+12:15 to +14 look like UTC−11:45 to −10 of the day after; a plain offset tells them apart.
+/// How much of the shorter of log and reference lies in the other, 0 to 1.
+fn overlap(reference: &Reference<'_>, log: &Recording, offset_ns: i64) -> f64 {
+    let (Some(span), Some(own)) = (reference.span, log.span) else { return 0.0 };
+    let own = own.shifted(offset_ns);
+    let common_ns = span.end_ns.min(own.end_ns).saturating_sub(span.start_ns.max(own.start_ns));
+    if common_ns < -SPAN_SLACK_NS {
+        return 0.0;
+    }
+    let shorter_ns = span.duration_ns().min(own.duration_ns()).max(1);
+    (common_ns as f64 / shorter_ns as f64).clamp(0.01, 1.0)
+}
+
+/// How many of a log's moments lie outside the other sources.
+fn points_outside(log: &Recording, offset_ns: i64, span: Option<TimeRange>) -> u64 {
+    let Some(span) = span else { return 0 };
+    let mut times: Vec<i64> = log.series.iter().flat_map(|series| series.times_ns.iter().copied()).collect();
+    times.sort_unstable();
+    times.dedup();
+    let inside = TimeRange {
+        start_ns: span.start_ns.saturating_sub(SPAN_SLACK_NS),
+        end_ns: span.end_ns.saturating_add(SPAN_SLACK_NS),
+    };
+    times.iter().filter(|&&time_ns| !inside.contains(time_ns.saturating_add(offset_ns))).count() as u64
+}
+
+/// What can be said of the sampler's lag and of drift between the clocks; neither is applied.
+fn lag_words(reference: &Reference<'_>, log: &Recording, offset_ns: i64) -> String {
+    let Some((series, buckets)) = reference.driver_pair(log, offset_ns) else { return String::new() };
+    let Some(span) = series.span().map(|span| span.shifted(offset_ns)) else { return String::new() };
+    let mut words = String::new();
+    if let Some((lag_ns, r)) = fit::lag(series, span, offset_ns, buckets) {
+        let direction = if lag_ns > 0 { "behind" } else { "ahead of" };
+        words = format!(
+            "; its figures come about {} {direction} the allocator's (r = {r:.2} then; not applied)",
+            time::format_duration(lag_ns.abs())
+        );
+    }
+    let third_ns = span.duration_ns() / 3;
+    if span.duration_ns() >= DRIFT_SPAN_NS {
+        let first = TimeRange { start_ns: span.start_ns, end_ns: span.start_ns + third_ns };
+        let last = TimeRange { start_ns: span.end_ns - third_ns, end_ns: span.end_ns };
+        if let (Some((early_ns, _)), Some((late_ns, _))) =
+            (fit::lag(series, first, offset_ns, buckets), fit::lag(series, last, offset_ns, buckets))
+            && (late_ns - early_ns).abs() >= SECOND_NS / 4
+        {
+            words.push_str(&format!(
+                "; the clocks drift by {} from the log's first to its last third",
+                time::format_duration(late_ns - early_ns)
+            ));
+        }
+    }
+    words
+}
+
+/// Whether some country keeps the zone of this offset.
+fn is_zone_in_use(offset_ns: i64) -> bool {
+    let zone = (-offset_ns).rem_euclid(DAY_NS) / QUARTER_NS;
+    // A time of day has its date in the offset, so that a zone may show up as itself or a day earlier.
+    [zone, zone - 96]
+        .iter()
+        .any(|&zone| (FIRST_ZONE..=LAST_ZONE).contains(&zone) && (zone % 4 == 0 || ODD_ZONES.contains(&zone)))
+}
+
+fn zone_words(offset_ns: i64, clock: Clock) -> String {
+    if clock != Clock::LocalTimeOfDay {
+        return format_zone(-offset_ns);
+    }
+    // Of the two readings (UTC+13 today, UTC−11 yesterday) the one nearer to UTC is the likelier.
+    let zone_ns = (-offset_ns).rem_euclid(DAY_NS);
     let zone_ns =
-        if (-14 * 60 * MINUTE_NS..=14 * 60 * MINUTE_NS).contains(&offset_ns) { -offset_ns } else { zone_ns };
-    let minutes = zone_ns.abs() / MINUTE_NS;
-    format!("UTC{}{:02}:{:02}", if zone_ns < 0 { '−' } else { '+' }, minutes / 60, minutes % 60)
+        if zone_ns > LAST_ZONE * QUARTER_NS || zone_ns > DAY_NS / 2 { zone_ns - DAY_NS } else { zone_ns };
+    let date = time::format_unix(offset_ns.saturating_add(zone_ns));
+    format!("{} on {}", format_zone(zone_ns), date.split('T').next().unwrap_or_default())
 }
 
-/// Curves of a device that a log can be compared with.
-pub(super) fn is_comparable(series: &Series) -> bool {
-    matches!(series.quantity, Quantity::Reserved | Quantity::Allocated)
-        && series.device != Device::CPU
-        && series.len() > 1
+/// `UTC+05:30`, `UTC−08:00`.
+pub fn format_zone(zone_ns: i64) -> String {
+    let minutes = zone_ns.abs() / MINUTE_NS;
+    let sign = if zone_ns < 0 { '−' } else { '+' };
+    format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SourceKind;
+    use crate::model::{Annotation, SourceKind};
 
-    const SECOND: i64 = 1_000_000_000;
-    const START: i64 = 1_796_104_323 * SECOND;
+    const START: i64 = 1_796_104_323 * SECOND_NS;
 
-    fn run() -> Series {
+    fn run() -> Vec<Series> {
         let mut series = Series::new(Quantity::Reserved, Device::default(), true);
-        for step in 0..60 {
-            series.push(START + step * SECOND, (step * step) << 20);
-        }
-        series
+        (0..60).for_each(|step| series.push(START + step * SECOND_NS, (step * step) << 20));
+        vec![series]
     }
 
-    fn log(zone_minutes: i64, extra_s: i64) -> Recording {
-        let mut recording = Recording::new(SourceKind::NvidiaSmi, "test", Clock::LocalWall);
+    fn log(clock: Clock, zone_minutes: i64, extra_s: i64) -> Recording {
+        let mut recording = Recording::new(SourceKind::NvidiaSmi, "test", clock);
         let mut series = Series::new(Quantity::DriverUsed, Device::default(), false);
         for step in -extra_s..60 + extra_s {
             let level = if (0..60).contains(&step) { (step * step + 500) << 20 } else { 0 };
-            series.push(START + step * SECOND + zone_minutes * MINUTE_NS, level);
+            series.push(START + step * SECOND_NS + zone_minutes * MINUTE_NS, level);
         }
         recording.span = series.span();
         recording.series.push(series);
         recording
     }
 
-    fn found(recording: &Recording, prior_ns: Option<i64>) -> Alignment {
-        let curve = run();
-        let span = TimeRange::new(START, START + 60 * SECOND);
-        let reference = Reference { curves: vec![&curve], span };
-        align(Some(&reference), recording, prior_ns)
+    fn reference<'a>(series: &'a [Series], steps: &'a [Step]) -> Reference<'a> {
+        let process = RefProcess { rank: None, series, steps, covers_run: true };
+        let span = series.iter().filter_map(Series::span).reduce(TimeRange::union);
+        Reference::new(vec![process], span)
+    }
+
+    fn found(log: &Recording) -> Alignment {
+        align(&reference(&run(), &[]), log).alignment
     }
 
     #[test]
     fn zones_are_found_in_quarter_hours() {
         for zone in [-720, -210, 0, 330, 345, 480, 840] {
-            let alignment = found(&log(zone, 10), None);
+            let alignment = found(&log(Clock::LocalWall, zone, 10));
             assert_eq!(alignment.offset_ns, -zone * MINUTE_NS, "{}", alignment.evidence);
             assert_eq!(alignment.method, AlignmentMethod::ZoneByCurve);
             assert!(alignment.confidence > 0.9, "{}", alignment.confidence);
-            assert_eq!(alignment.outside, 20);
+            assert_eq!(alignment.outside, 17);
         }
-        assert_eq!(zone_name(-330 * MINUTE_NS), "UTC+05:30");
-        assert_eq!(zone_name(210 * MINUTE_NS), "UTC−03:30");
+        assert_eq!(format_zone(330 * MINUTE_NS), "UTC+05:30");
+        assert_eq!(format_zone(-210 * MINUTE_NS), "UTC−03:30");
     }
 
     #[test]
@@ -342,20 +510,81 @@ mod tests {
         let mut series = Series::new(Quantity::DriverUsed, Device::default(), false);
         for minute in 0..600 {
             curve.push(START + minute * MINUTE_NS, level(minute));
-            series.push(START + minute * MINUTE_NS + SECOND + 480 * MINUTE_NS, level(minute) + (500 << 20));
+            series
+                .push(START + minute * MINUTE_NS + SECOND_NS + 480 * MINUTE_NS, level(minute) + (500 << 20));
         }
         recording.span = series.span();
         recording.series.push(series);
-        let reference = Reference { span: curve.span().unwrap(), curves: vec![&curve] };
-        assert_eq!(align(Some(&reference), &recording, None).offset_ns, -480 * MINUTE_NS);
+        let curves = vec![curve];
+        let alignment = align(&reference(&curves, &[]), &recording).alignment;
+        assert_eq!(alignment.offset_ns, -480 * MINUTE_NS, "{}", alignment.evidence);
+        assert!(alignment.evidence.contains("next best"), "{}", alignment.evidence);
     }
 
     #[test]
-    fn a_log_that_overlaps_nothing_is_placed_apart() {
-        let mut recording = log(0, 0);
-        recording.series[0].times_ns.iter_mut().for_each(|time| *time += 40 * DAY_NS);
+    fn a_time_of_day_finds_its_date() {
+        let mut recording = log(Clock::LocalTimeOfDay, 330, 10);
+        let midnight_ns = (START + 330 * MINUTE_NS).div_euclid(DAY_NS) * DAY_NS;
+        recording.series[0].times_ns.iter_mut().for_each(|time_ns| *time_ns -= midnight_ns);
         recording.span = recording.series[0].span();
-        let alignment = found(&recording, None);
-        assert_eq!((alignment.confidence, alignment.outside), (0.0, 60));
+        let alignment = found(&recording);
+        assert_eq!(alignment.offset_ns, midnight_ns - 330 * MINUTE_NS, "{}", alignment.evidence);
+        assert!(alignment.evidence.starts_with("UTC+05:30 on 2026-12-01"), "{}", alignment.evidence);
+    }
+
+    #[test]
+    fn a_log_that_overlaps_nothing_is_placed_apart_in_its_neighbours_zone() {
+        let mut away = log(Clock::LocalWall, 330, 0);
+        away.series[0].times_ns.iter_mut().for_each(|time_ns| *time_ns -= 4 * MINUTE_NS);
+        away.span = away.series[0].span();
+        let near = log(Clock::LocalWall, 330, 10);
+        let alone = found(&away);
+        assert_eq!((alone.offset_ns, alone.confidence, alone.outside), (0, 0.0, 60));
+        let series = run();
+        let both = align_logs(&reference(&series, &[]), &[&away, &near]);
+        assert_eq!(both[0].alignment.offset_ns, -330 * MINUTE_NS);
+        assert_eq!((both[0].alignment.confidence, both[0].alignment.outside), (0.0, 60));
+        assert!(both[0].alignment.evidence.contains("another time"), "{}", both[0].alignment.evidence);
+    }
+
+    #[test]
+    fn a_log_without_times_is_placed_by_its_steps() {
+        let series = run();
+        let step = |number: i64| Step {
+            number,
+            range: TimeRange::new(START + number * 5 * SECOND_NS, START + (number + 1) * 5 * SECOND_NS),
+        };
+        let steps: Vec<Step> = (0..10).map(step).collect();
+        let mut recording = Recording::new(SourceKind::TrainingLog, "test", Clock::Order);
+        let mut curve = Series::new(Quantity::Reserved, Device::default(), true);
+        for (row, number) in [2, 3, 5, 8].into_iter().enumerate() {
+            let end_ns = (row as i64 + 1) * SECOND_NS;
+            curve.push(end_ns, series[0].at(step(number).range.end_ns).unwrap());
+            let name = recording.strings.intern(&format!("step#{number}"));
+            recording
+                .annotations
+                .push(Annotation { name, range: TimeRange::new(end_ns - SECOND_NS, end_ns) });
+        }
+        recording.span = Some(TimeRange::new(SECOND_NS, 4 * SECOND_NS + 1));
+        recording.series.push(curve);
+        let placed = align(&reference(&series, &steps), &recording);
+        assert_eq!(placed.alignment.method, AlignmentMethod::Steps, "{}", placed.alignment.evidence);
+        let retimed = placed.retimed.unwrap();
+        let ends: Vec<i64> = [2, 3, 5, 8].map(|number| step(number).range.end_ns).to_vec();
+        assert_eq!((retimed.clock, &retimed.series[0].times_ns), (Clock::Unix, &ends));
+        assert!(placed.alignment.confidence > 0.9);
+    }
+
+    #[test]
+    fn a_relative_log_is_placed_by_its_curve() {
+        let series = run();
+        let mut recording = log(Clock::Relative, 0, 0);
+        recording.series[0].times_ns.iter_mut().for_each(|time_ns| *time_ns -= START);
+        recording.series[0].quantity = Quantity::Reserved;
+        recording.series[0].bytes.iter_mut().for_each(|bytes| *bytes -= 500 << 20);
+        recording.span = recording.series[0].span();
+        let alignment = align(&reference(&series, &[]), &recording).alignment;
+        assert_eq!(alignment.method, AlignmentMethod::ShapeOfCurve, "{}", alignment.evidence);
+        assert!((alignment.offset_ns - START).abs() < 2 * SECOND_NS, "{}", alignment.offset_ns - START);
     }
 }

@@ -1,10 +1,12 @@
 //! Files on one time axis: clocks, processes, and the linking of traces with snapshots.
 
-mod clock;
+pub mod clock;
+mod fit;
 mod merge;
 mod names;
 mod processes;
 mod replay;
+mod retime;
 mod session;
 mod steps;
 

@@ -73,37 +73,22 @@ fn has_process(recording: &Recording) -> bool {
     matches!(recording.kind, SourceKind::Trace | SourceKind::Snapshot)
 }
 
-/// Places the sources that keep another clock, by the curves of those on Unix time.
+/// Places the sources that keep another clock, by the curves and steps of those on Unix time.
 fn place_logs(sources: &mut [Source], processes: &[Process], opened: &[Opened]) {
     let on_unix = |source: &&Source| source.recording.clock == Clock::Unix;
     let span = sources.iter().filter(on_unix).filter_map(Source::span).reduce(TimeRange::union);
-    let curves = processes
-        .iter()
-        .flat_map(|process| &process.series)
-        .filter(|series| clock::is_comparable(series))
-        .collect();
-    let reference = span.map(|span| clock::Reference { curves, span });
-    let is_open = |index: usize| opened[index].offset_by_hand_ns.is_none();
+    let reference = clock::Reference::from_processes(processes, span);
     let logs: Vec<usize> = (0..sources.len())
-        .filter(|&index| is_open(index) && sources[index].recording.clock != Clock::Unix)
+        .filter(|&index| opened[index].offset_by_hand_ns.is_none())
+        .filter(|&index| sources[index].recording.clock != Clock::Unix)
         .collect();
-    for &index in &logs {
-        sources[index].alignment = clock::align(reference.as_ref(), &sources[index].recording, None);
-    }
-    // Logs of one machine keep one zone: the surest one helps the others.
-    let is_local = |index: &&usize| sources[**index].recording.clock == Clock::LocalWall;
-    let surest = logs
-        .iter()
-        .filter(is_local)
-        .max_by(|a, b| sources[**a].alignment.confidence.total_cmp(&sources[**b].alignment.confidence));
-    let prior =
-        surest.map(|&index| sources[index].alignment.clone()).filter(|alignment| alignment.confidence >= 0.6);
-    if let Some(prior) = prior {
-        for &index in &logs {
-            if sources[index].alignment.confidence < prior.confidence {
-                sources[index].alignment =
-                    clock::align(reference.as_ref(), &sources[index].recording, Some(prior.offset_ns));
-            }
+    let recordings: Vec<Arc<Recording>> =
+        logs.iter().map(|&index| sources[index].recording.clone()).collect();
+    let recordings: Vec<&Recording> = recordings.iter().map(Arc::as_ref).collect();
+    for (index, placed) in logs.into_iter().zip(clock::align_logs(&reference, &recordings)) {
+        sources[index].alignment = placed.alignment;
+        if let Some(recording) = placed.retimed {
+            sources[index].recording = Arc::new(recording);
         }
     }
 }

@@ -16,6 +16,7 @@ mod snapshot;
 mod text;
 mod trace;
 mod training_log;
+mod wall_time;
 
 pub use detect::{Head, expand_paths, import, import_path};
 pub use error::ImportError;

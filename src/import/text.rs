@@ -1,8 +1,27 @@
-//! Text as tools leave it: UTF-8 or UTF-16, with byte order marks, colours and progress bars.
+//! Text of logs: decoding, escape codes, carriage returns and the prefixes that collectors put before lines.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use regex::Regex;
+
+use super::{Head, ImportError, Input, Progress};
+
+/// Logs beyond this are read up to here.
+const LIMIT_BYTES: u64 = 2 << 30;
+
+/// Terminal escape codes: colours, cursor movement, window titles.
+static ESCAPE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9])").ok());
+
+/// What Kubernetes, Docker Compose, torchrun and loggers put before a line of another program.
+static PREFIX: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"^(?:\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) [FP] |\[(?:rank|default|worker)[ _:-]?\d*\]:? ?|[\w.-]+ +\| |(?:INFO|WARNING|ERROR|DEBUG):\S* ?)+",
+    )
+    .ok()
+});
 
 /// The encoding that the beginning of a text shows: UTF-16 with or without a mark, else UTF-8.
 pub(super) fn encoding_of(bytes: &[u8]) -> &'static Encoding {
@@ -20,37 +39,89 @@ pub(super) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     encoding_of(bytes).decode(bytes).0
 }
 
-/// A line without terminal colours, and of a progress bar that rewrites its line only the last state.
-pub(super) fn plain_line(line: &str) -> Cow<'_, str> {
-    let line = line.trim_end_matches(['\r', '\n']);
-    let line = line.rsplit('\r').next().unwrap_or(line);
-    if !line.contains('\u{1b}') {
-        return Cow::Borrowed(line);
+/// The text of a log and why it ends early, when it does.
+pub(super) struct LogText {
+    pub text: String,
+    pub cut: Option<String>,
+}
+
+/// Reads and decodes a whole log: UTF-8 or UTF-16, byte order marks dropped. A UTF-8 log to which PowerShell appended
+/// UTF-16 keeps its letters, since only the zero bytes between them go.
+pub(super) fn read_text(input: &Input, progress: &Progress) -> Result<LogText, ImportError> {
+    let inflated = input.read_all(progress, LIMIT_BYTES)?;
+    let mut text = decode(&inflated.bytes).into_owned();
+    if text.contains(['\0', '\u{feff}']) {
+        text.retain(|c| c != '\0' && c != '\u{feff}');
     }
-    let mut plain = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(at) = rest.find('\u{1b}') {
-        plain.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        // CSI sequences end with a letter; of others the one character after ESC goes.
-        let end = match rest.strip_prefix('[') {
-            Some(inner) => inner.find(|c: char| c.is_ascii_alphabetic()).map_or(rest.len(), |at| at + 2),
-            None => rest.chars().next().map_or(0, char::len_utf8),
-        };
-        rest = &rest[end..];
+    if text.contains('\x1b')
+        && let Some(escape) = ESCAPE.as_ref()
+    {
+        text = escape.replace_all(&text, "").into_owned();
     }
-    plain.push_str(rest);
-    Cow::Owned(plain)
+    Ok(LogText { text, cut: inflated.cut })
+}
+
+/// The beginning of a file as [`read_text`] would give it.
+pub(super) fn clean_head(head: &Head<'_>) -> String {
+    let text: String = head.text.chars().filter(|&c| c != '\0' && c != '\u{feff}').collect();
+    match ESCAPE.as_ref() {
+        Some(escape) if text.contains('\x1b') => escape.replace_all(&text, "").into_owned(),
+        _ => text,
+    }
+}
+
+/// The lines with their numbers from 1; a carriage return, as progress bars write it, begins a new part of a line.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
+    text.split('\n').enumerate().flat_map(|(index, line)| {
+        line.split('\r').filter(|part| !part.trim().is_empty()).map(move |part| (index as u64 + 1, part))
+    })
+}
+
+/// A line without what a collector put before it.
+pub(super) fn without_prefix(line: &str) -> &str {
+    let end = PREFIX.as_ref().and_then(|prefix| prefix.find(line)).map_or(0, |found| found.end());
+    &line[end..]
+}
+
+/// The text with collectors' prefixes removed from every line, if the lines have any.
+pub(super) fn without_prefixes(text: &str) -> Cow<'_, str> {
+    if !text.lines().take(20).any(|line| without_prefix(line).len() < line.len()) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        out.push_str(without_prefix(line));
+        out.push('\n');
+    }
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(bytes: Vec<u8>) -> String {
+        read_text(&Input::from_bytes("x.log", bytes), &Progress::default()).unwrap().text
+    }
+
     #[test]
-    fn colours_and_rewritten_lines_go() {
-        assert_eq!(plain_line("\u{1b}[32mmem\u{1b}[0m 5 MiB\r"), "mem 5 MiB");
-        assert_eq!(plain_line(" 10%\r 20%\r 30%"), " 30%");
-        assert_eq!(plain_line("cut \u{1b}["), "cut ");
+    fn encodings_and_colours_are_undone() {
+        let utf16: Vec<u8> =
+            [0xfeff].into_iter().chain("mem 5".encode_utf16()).flat_map(u16::to_le_bytes).collect();
+        assert_eq!(read(utf16), "mem 5");
+        let mut mixed = b"a, b\n".to_vec();
+        mixed.extend("c, d".encode_utf16().flat_map(u16::to_le_bytes));
+        assert_eq!(read(mixed), "a, b\nc, d");
+        assert_eq!(read(b"\xef\xbb\xbf\x1b[1;32mstep\x1b[0m 3".to_vec()), "step 3");
+    }
+
+    #[test]
+    fn carriage_returns_part_lines_and_prefixes_go() {
+        let parts: Vec<_> = lines("a\rb\r\n\nc").collect();
+        assert_eq!(parts, [(1, "a"), (1, "b"), (3, "c")]);
+        assert_eq!(without_prefix("2026-03-02T09:15:00Z stdout F step 1"), "step 1");
+        assert_eq!(without_prefix("[rank0]: step 1"), "step 1");
+        assert_eq!(without_prefix("trainer-1  | step 1"), "step 1");
+        assert_eq!(without_prefix("| 41%   63C"), "| 41%   63C");
     }
 }

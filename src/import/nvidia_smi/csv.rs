@@ -1,397 +1,218 @@
-//! `--query-gpu` and `--query-compute-apps` with `--format=csv`, with any columns in any order.
+//! `--query-gpu` and `--query-compute-apps` as CSV: any columns in any order, with or without header and units.
 
-use std::collections::BTreeMap;
+use super::columns::{Column, Role, guess_columns, header_columns};
+use super::samples::{MIB, Samples, is_failure, is_failure_line, is_missing, parse_cell};
+use crate::import::text::{LogText, without_prefixes};
+use crate::import::wall_time::parse_stamp;
+use crate::import::{ImportError, Input, Progress};
+use crate::model::{Device, Quantity, Recording};
 
-use super::cells::{Time, bytes, is_missing, time};
-use crate::import::Progress;
-use crate::import::text::plain_line;
-use crate::model::{
-    Clock, Device, DeviceInfo, Marker, MarkerKind, Quantity, Recording, Series, SourceKind, StackId,
-    format_count,
-};
+/// How many rows the guess of a log without a header looks at.
+const GUESS_ROWS: usize = 400;
 
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
-    Time,
-    Index,
-    Name,
-    Uuid,
-    Pid,
-    ProcessName,
-    Used,
-    ProcessUsed,
-    Total,
-    Other,
-}
+/// How often the user's wish to stop is looked at, in rows.
+const CANCEL_ROWS: u64 = 4096;
 
-/// The columns of a log, with their units.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Layout {
-    columns: Vec<(Column, String)>,
-}
-
-impl Layout {
-    /// From a header line, `timestamp, index, memory.used [MiB]`.
-    fn from_header(line: &str) -> Option<Self> {
-        let columns: Vec<(Column, String)> = split(line).map(column_of).collect();
-        let known = columns.iter().filter(|(column, _)| *column != Column::Other).count();
-        // One known word could be any CSV's: a time or an index is none of nvidia-smi's own.
-        let is_own = line.contains("memory.")
-            || line.contains("utilization.")
-            || line.contains("used_gpu_memory")
-            || line.contains("gpu_uuid")
-            || line.contains("gpu_bus_id")
-            || line.contains("temperature.gpu");
-        (is_own && known >= 1).then_some(Self { columns })
-    }
-
-    /// Guesses the columns of a row without a header: times, indices, names and UUIDs show themselves; of the figures
-    /// in MiB the pair with the larger constant one is used and total.
-    fn from_row(line: &str) -> Option<Self> {
-        let cells: Vec<&str> = split(line).collect();
-        let has_pid = cells.iter().any(|cell| cell.starts_with("GPU-"))
-            && cells.len() >= 4
-            && cells.iter().any(|cell| cell.contains('/') && time(cell).is_none());
-        let mut columns: Vec<(Column, String)> = Vec::new();
-        let mut memory = Vec::new();
-        for (position, cell) in cells.iter().enumerate() {
-            let is_number = !cell.is_empty() && cell.bytes().all(|byte| byte.is_ascii_digit());
-            let column = if time(cell).is_some() {
-                Column::Time
-            } else if cell.starts_with("GPU-") || cell.starts_with("MIG-") {
-                Column::Uuid
-            } else if ["NVIDIA", "Tesla", "GeForce", "Quadro", "RTX", "A100", "H100"]
-                .iter()
-                .any(|brand| cell.starts_with(brand))
-            {
-                Column::Name
-            } else if cell.ends_with("MiB") {
-                memory.push((position, bytes(cell, "MiB").unwrap_or(0)));
-                Column::Other
-            } else if has_pid && is_number {
-                Column::Pid
-            } else if has_pid && cell.contains('/') {
-                Column::ProcessName
-            } else if is_number
-                && cell.len() <= 2
-                && !columns.iter().any(|(column, _)| *column == Column::Index)
-            {
-                Column::Index
-            } else {
-                Column::Other
-            };
-            columns.push((column, "MiB".to_owned()));
+/// Whether the text is such a CSV: a header of nvidia-smi's own names, or rows that begin with its time stamp.
+pub(super) fn detect(text: &str) -> bool {
+    let text = without_prefixes(text);
+    let mut rows = Vec::new();
+    for record in reader(&text).records().take(GUESS_ROWS).flatten() {
+        if header_columns(&record).is_some() {
+            return true;
         }
-        if has_pid {
-            columns[memory.last()?.0].0 = Column::ProcessUsed;
-        } else {
-            let &(total_at, total) =
-                memory.iter().max_by_key(|(position, bytes)| (*bytes, usize::MAX - *position))?;
-            let used_at =
-                memory.iter().find(|(position, _)| *position != total_at).map(|(position, _)| *position);
-            match used_at {
-                Some(used_at) if total > 0 => {
-                    columns[used_at].0 = Column::Used;
-                    columns[total_at].0 = Column::Total;
-                }
-                _ => columns[total_at].0 = Column::Used,
-            }
+        rows.push(record);
+    }
+    guess_columns(&rows).is_some()
+}
+
+fn reader(text: &str) -> csv::Reader<&[u8]> {
+    csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .quoting(false)
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes())
+}
+
+/// Reads the CSV.
+pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result<Recording, ImportError> {
+    let text = without_prefixes(&log.text);
+    let mut reading = Reading::new();
+    let is_complete = text.ends_with('\n');
+    let mut rows = reader(&text);
+    let mut record = csv::StringRecord::new();
+    let mut last_short = None;
+    let mut held: Vec<(u64, csv::StringRecord)> = Vec::new();
+    let mut count = 0;
+    while rows.read_record(&mut record).unwrap_or(false) {
+        count += 1;
+        if count % CANCEL_ROWS == 0 && progress.is_cancelled() {
+            return Err(ImportError::Cancelled { file: input.name() });
         }
-        columns.iter().any(|(column, _)| *column == Column::Time).then_some(Self { columns })
-    }
-
-    fn has(&self, column: Column) -> bool {
-        self.columns.iter().any(|(known, _)| *known == column)
-    }
-
-    fn position(&self, column: Column) -> Option<usize> {
-        self.columns.iter().position(|(known, _)| *known == column)
-    }
-
-    /// The cells of a row, or `None` when it has too few. A process name may hold commas: what is too much is its.
-    fn cells<'a>(&self, line: &'a str) -> Option<Vec<&'a str>> {
-        let cells: Vec<&str> = split(line).collect();
-        match cells.len().checked_sub(self.columns.len())? {
-            0 => Some(cells),
-            surplus => {
-                let name = self.position(Column::ProcessName).or_else(|| self.position(Column::Name))?;
-                let mut joined = cells.clone();
-                joined.drain(name + 1..=name + surplus);
-                Some(joined)
-            }
-        }
-    }
-}
-
-fn split(line: &str) -> impl Iterator<Item = &str> {
-    line.split(',').map(str::trim)
-}
-
-fn column_of(header: &str) -> (Column, String) {
-    let (name, unit) = match header.split_once('[') {
-        Some((name, unit)) => (name.trim(), unit.trim_end_matches(']').trim()),
-        None => (header, ""),
-    };
-    let column = match name.to_ascii_lowercase().as_str() {
-        "timestamp" => Column::Time,
-        "index" | "gpu" => Column::Index,
-        "name" | "gpu_name" => Column::Name,
-        "uuid" | "gpu_uuid" => Column::Uuid,
-        "pid" => Column::Pid,
-        "process_name" => Column::ProcessName,
-        "memory.used" => Column::Used,
-        "used_memory" | "used_gpu_memory" => Column::ProcessUsed,
-        "memory.total" => Column::Total,
-        _ => Column::Other,
-    };
-    (column, unit.to_owned())
-}
-
-/// Whether a line is the header of such a log.
-pub(super) fn is_header(line: &str) -> bool {
-    line.contains(',') && Layout::from_header(line).is_some()
-        || matches!(line.trim(), "memory.used [MiB]" | "memory.used")
-}
-
-/// Whether a line is a row of a log without a header.
-pub(super) fn is_row(line: &str) -> bool {
-    line.contains(',') && line.contains("MiB") && Layout::from_row(line).is_some()
-}
-
-#[derive(Default)]
-struct Curves {
-    series: BTreeMap<(u8, i64, u64), Series>,
-}
-
-impl Curves {
-    fn push(&mut self, key: (u8, i64, u64), new: impl FnOnce() -> Series, time_ns: i64, bytes: i64) {
-        self.series.entry(key).or_insert_with(new).push(time_ns, bytes);
-    }
-}
-
-/// Reads a log. The error says what is missing.
-pub(super) fn read(text: &str, progress: &Progress) -> Result<Recording, String> {
-    let mut recording = Recording::new(SourceKind::NvidiaSmi, "nvidia-smi CSV", Clock::LocalWall);
-    let mut layout: Option<Layout> = None;
-    let mut curves = Curves::default();
-    let mut uuids: Vec<String> = Vec::new();
-    let mut rows = 0_u64;
-    let mut faults = 0_u64;
-    let mut steps_back = 0_u64;
-    let mut last_ns = None;
-    let mut memory_column_seen = false;
-    let (mut first_ns, mut end_ns) = (i64::MAX, i64::MIN);
-    let mut unfold_ns = 0_i64;
-    for (number, line) in text.lines().enumerate() {
-        if number % 4096 == 0 && progress.is_cancelled() {
-            break;
-        }
-        let line = plain_line(line);
-        if line.trim().is_empty() {
+        let line = record.position().map_or(0, csv::Position::line);
+        if let Some(columns) = header_columns(&record) {
+            reading.set_header(columns);
             continue;
         }
-        if let Some(of_header) = Layout::from_header(&line) {
-            memory_column_seen |= of_header.has(Column::Used) || of_header.has(Column::ProcessUsed);
-            layout = Some(of_header);
+        if reading.columns.is_empty() && held.len() < GUESS_ROWS {
+            held.push((line, record.clone()));
             continue;
         }
-        if layout.is_none() {
-            layout = Layout::from_row(&line);
-            if layout.is_some() {
-                memory_column_seen = true;
-                recording.warn(
-                    "guessed-columns",
-                    "the log has no header: its columns were recognised by their content",
-                );
-            }
-        }
-        let Some(of_log) = &layout else { continue };
-        if let Some(text) = driver_fault(&line) {
-            let time_ns = last_ns.unwrap_or(0);
-            recording.markers.push(Marker {
-                time_ns,
-                device: Device::default(),
-                kind: MarkerKind::GpuLost,
-                text,
-                stack: StackId::EMPTY,
-            });
-            continue;
-        }
-        let Some(cells) = of_log.cells(&line) else {
-            faults += 1;
-            recording.lost.first_at.get_or_insert(number as u64 + 1);
-            continue;
-        };
-        let cell = |column: Column| of_log.position(column).and_then(|position| cells.get(position).copied());
-        let time_ns = match cell(Column::Time).map(time) {
-            Some(Some(Time::Local(time_ns))) => time_ns,
-            Some(Some(Time::Unix(time_ns))) => {
-                recording.clock = Clock::Unix;
-                time_ns
-            }
-            Some(None) => {
-                faults += 1;
-                recording.lost.first_at.get_or_insert(number as u64 + 1);
-                continue;
-            }
-            None => {
-                recording.clock = Clock::Order;
-                rows as i64 * 1_000_000_000
-            }
-        };
-        // Clocks that go back an hour in the night when summer ends.
-        let mut time_ns = time_ns + unfold_ns;
-        if let Some(last_ns) = last_ns
-            && last_ns - time_ns > 1_800_000_000_000
-        {
-            steps_back += 1;
-            let hours = (last_ns - time_ns + 1_799_999_999_999) / 3_600_000_000_000;
-            unfold_ns += hours.max(1) * 3_600_000_000_000;
-            time_ns += hours.max(1) * 3_600_000_000_000;
-        }
-        let time_ns = last_ns.map_or(time_ns, |last_ns: i64| time_ns.max(last_ns));
-        last_ns = Some(time_ns);
-        rows += 1;
-        (first_ns, end_ns) = (first_ns.min(time_ns), end_ns.max(time_ns));
-        let unit = |column: Column| {
-            of_log.position(column).map_or("", |position| of_log.columns[position].1.as_str())
-        };
+        reading.replay(&mut held);
+        last_short = reading.row(line, &record);
+    }
+    reading.replay(&mut held);
+    if !reading.has_memory_column {
+        return Err(ImportError::content(
+            "the CSV has no memory column: query memory.used (--query-gpu=timestamp,index,memory.used,memory.total)",
+            input.name(),
+        ));
+    }
+    if last_short.is_some() && !is_complete {
+        reading.samples.recording().warn("cut", "the last line is cut");
+    }
+    reading.samples.finish(input, log.cut)
+}
 
-        let index = match cell(Column::Index).and_then(|cell| cell.parse::<i64>().ok()) {
-            Some(index) => index,
-            None => match cell(Column::Uuid) {
-                Some(uuid) if !uuid.is_empty() => {
-                    uuids.iter().position(|known| known == uuid).unwrap_or_else(|| {
-                        uuids.push(uuid.to_owned());
-                        uuids.len() - 1
-                    }) as i64
-                }
-                _ => 0,
-            },
+/// The state while rows are read: a header may come again, and with other columns.
+struct Reading {
+    samples: Samples,
+    columns: Vec<Column>,
+    has_memory_column: bool,
+    /// UUIDs or bus ids in the order of appearance, which stand for the index where there is none.
+    gpus: Vec<String>,
+    /// The last row's time cell and how many rows shared it, for logs that name no GPU.
+    last_time: String,
+    same_time: i64,
+}
+
+impl Reading {
+    fn new() -> Self {
+        Self {
+            samples: Samples::new("nvidia-smi CSV"),
+            columns: Vec::new(),
+            has_memory_column: false,
+            gpus: Vec::new(),
+            last_time: String::new(),
+            same_time: 0,
+        }
+    }
+
+    fn set_header(&mut self, columns: Vec<Column>) {
+        self.has_memory_column |= columns.iter().any(|column| column.role.is_memory());
+        self.columns = columns;
+    }
+
+    /// Reads the rows that came before any header, with columns told by their content.
+    fn replay(&mut self, held: &mut Vec<(u64, csv::StringRecord)>) {
+        if held.is_empty() {
+            return;
+        }
+        if self.columns.is_empty() {
+            let rows: Vec<csv::StringRecord> = held.iter().map(|(_, record)| record.clone()).collect();
+            if let Some((columns, words)) = guess_columns(&rows) {
+                self.set_header(columns);
+                let text = format!("the log has no header; columns were told by their content: {words}");
+                self.samples.recording().warn("guessed-columns", text);
+            }
+        }
+        for (line, record) in std::mem::take(held) {
+            self.row(line, &record);
+        }
+    }
+
+    /// Reads a row; `Some` when it has too few cells.
+    fn row(&mut self, line: u64, record: &csv::StringRecord) -> Option<()> {
+        let whole = record.iter().collect::<Vec<_>>().join(", ");
+        if is_failure_line(&whole) {
+            self.samples.gpu_failed(Device::default(), &whole);
+            return None;
+        }
+        if record.len() < self.columns.len() || self.columns.is_empty() {
+            if !whole.trim().is_empty() {
+                self.samples.lose_row(line);
+            }
+            return Some(());
+        }
+        let cells = self.cells(record);
+        let cell = |role: Role| {
+            let index = self.columns.iter().position(|column| column.role == role)?;
+            Some((cells.get(index)?.as_str(), self.columns[index].unit_bytes))
         };
+        let text = |role: Role| cell(role).map_or("", |(text, _)| text).to_owned();
+        let time = text(Role::Time);
+        let bytes = |role: Role| cell(role).and_then(|(text, unit)| parse_cell(text, unit.unwrap_or(MIB)));
+        let (used, total) = (bytes(Role::Used), bytes(Role::Total));
+        let (free, reserved) = (bytes(Role::Free), bytes(Role::DriverReserved));
+        let process_used = bytes(Role::ProcessUsed);
+        let pid = text(Role::Pid).parse::<u64>().ok();
+        let (name, process_name, uuid) = (text(Role::Name), text(Role::ProcessName), text(Role::Uuid));
+        let gpu = if uuid.is_empty() { text(Role::BusId) } else { uuid.clone() };
+        let index = text(Role::Index).parse::<i64>().ok();
+        let failure = cells.iter().find(|cell| is_failure(cell)).cloned();
+        let is_process = self.columns.iter().any(|column| column.role == Role::Pid);
+
+        if let Some(stamp) = parse_stamp(&time) {
+            self.samples.set_time(stamp);
+        } else if !time.is_empty() || self.columns.iter().any(|column| column.role == Role::Time) {
+            self.samples.lose_row(line);
+            return None;
+        }
+        let same_sample = !time.is_empty() && time == self.last_time;
+        self.same_time = if same_sample { self.same_time + 1 } else { 0 };
+        self.last_time.clone_from(&time);
+        let index = index.unwrap_or_else(|| match (gpu.is_empty() || is_missing(&gpu), is_process) {
+            (false, _) => self.index_of(&gpu),
+            (true, false) if !time.is_empty() => self.same_time,
+            (true, _) => 0,
+        });
+        if time.is_empty() && index == 0 {
+            self.samples.next_untimed();
+        }
         let device = Device::cuda(index);
-        if !recording.devices.iter().any(|info| info.device == device) {
-            recording.devices.push(DeviceInfo {
-                device,
-                name: cell(Column::Name).filter(|name| !is_missing(name)).unwrap_or("").to_owned(),
-                total_bytes: cell(Column::Total)
-                    .and_then(|cell| bytes(cell, unit(Column::Total)))
-                    .map(|bytes| bytes as u64),
-                uuid: cell(Column::Uuid).unwrap_or("").to_owned(),
-            });
+        self.samples.count_row();
+        if let Some(failure) = failure {
+            self.samples.gpu_failed(device, &format!("{device}: {failure}"));
         }
-        if let Some(used) = cell(Column::Used).and_then(|cell| bytes(cell, unit(Column::Used))) {
-            curves.push((0, index, 0), || Series::new(Quantity::DriverUsed, device, false), time_ns, used);
+        let total_bytes = total.and_then(|bytes| u64::try_from(bytes).ok());
+        self.samples.device(device, &name, &uuid, total_bytes);
+        let derived = || Some(total? - free? - reserved.unwrap_or(0)).filter(|&bytes| bytes >= 0);
+        if let Some(used) = used.or_else(derived) {
+            self.samples.gpu(Quantity::DriverUsed, device, used);
         }
-        if let Some(total) = cell(Column::Total).and_then(|cell| bytes(cell, unit(Column::Total))) {
-            curves.push((1, index, 0), || Series::new(Quantity::Capacity, device, true), time_ns, total);
+        if let Some(total) = total {
+            self.samples.gpu(Quantity::Capacity, device, total);
         }
-        if let Some(used) = cell(Column::ProcessUsed).and_then(|cell| bytes(cell, unit(Column::ProcessUsed)))
-            && let Some(pid) = cell(Column::Pid).and_then(|cell| cell.parse::<u64>().ok())
+        if let Some(reserved) = reserved {
+            self.samples.gpu(Quantity::Other("reserved by the driver".to_owned()), device, reserved);
+        }
+        if let (Some(pid), Some(bytes)) = (pid, process_used) {
+            self.samples.process(device, pid, &process_name, bytes);
+        }
+        None
+    }
+
+    /// The cells; a process's name may hold commas, so surplus cells are part of it.
+    fn cells(&self, record: &csv::StringRecord) -> Vec<String> {
+        let mut cells: Vec<String> = record.iter().map(str::to_owned).collect();
+        let surplus = cells.len().saturating_sub(self.columns.len());
+        let name =
+            self.columns.iter().position(|column| matches!(column.role, Role::ProcessName | Role::Name));
+        if let (1.., Some(name)) = (surplus, name)
+            && name + surplus < cells.len()
         {
-            let name = cell(Column::ProcessName).unwrap_or("");
-            let new = || Series {
-                pid: Some(pid),
-                process_name: if is_missing(name) { String::new() } else { name.to_owned() },
-                ..Series::new(Quantity::ProcessUsed, device, false)
-            };
-            curves.push((2, index, pid), new, time_ns, used);
+            let joined = cells[name..=name + surplus].join(", ");
+            cells.splice(name..=name + surplus, [joined]);
         }
-    }
-    if !memory_column_seen {
-        return Err(
-            "the log has no memory column: query memory.used (or used_memory with --query-compute-apps)"
-                .to_owned(),
-        );
-    }
-    recording.events = rows;
-    recording.lost.events = faults;
-    recording.series = curves.series.into_values().collect();
-    if rows > 0 {
-        recording.span =
-            Some(crate::model::TimeRange { start_ns: first_ns, end_ns: end_ns.saturating_add(1) });
-    }
-    if recording.series.iter().all(Series::is_empty) {
-        recording.warn("no-figures", "no row of the log has a memory figure");
-    }
-    if faults > 0 {
-        let first = recording.lost.first_at.unwrap_or(0);
-        recording.warn(
-            "odd-lines",
-            format!("{} lines could not be read, the first is line {first}", format_count(faults)),
-        );
-    }
-    if steps_back > 0 {
-        recording.warn(
-            "clock-steps-back",
-            "the clock goes back within the log (summer time ends?): times after that were moved on",
-        );
-    }
-    Ok(recording)
-}
-
-/// What the driver says when it fails, in the middle of a log.
-fn driver_fault(line: &str) -> Option<String> {
-    let starts = [
-        "Unable to determine the device handle",
-        "NVIDIA-SMI has failed",
-        "Failed to initialize NVML",
-        "GPU is lost",
-    ];
-    starts.iter().any(|start| line.contains(start)).then(|| line.trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn recording(text: &str) -> Recording {
-        read(text, &Progress::default()).unwrap()
+        cells
     }
 
-    #[test]
-    fn devices_and_gaps() {
-        let log = recording(
-            "timestamp, index, name, memory.used [MiB], memory.total [MiB], utilization.gpu [%]\r\n\
-             2026/03/02 09:15:00.104, 0, NVIDIA H100 80GB HBM3, 21544 MiB, 81559 MiB, 97 %\r\n\
-             2026/03/02 09:15:00.107, 1, NVIDIA H100 80GB HBM3, [N/A], [N/A], [GPU requires reset]\r\n\
-             Unable to determine the device handle for GPU0000:5A:00.0: Unknown Error\r\n\
-             2026/03/02 09:15:01.104, 0, NVIDIA H100 80GB HBM3, 21546 MiB, 81559 MiB, 97 %\r\n\
-             2026/03/02 09:15:01.1",
-        );
-        let used = log.series.iter().find(|series| series.quantity == Quantity::DriverUsed).unwrap();
-        assert_eq!(used.bytes, [21_544 << 20, 21_546 << 20]);
-        assert_eq!(used.times_ns[1] - used.times_ns[0], 1_000_000_000);
-        assert_eq!((log.events, log.lost.events, log.markers.len(), log.devices.len()), (3, 1, 1, 2));
-    }
-
-    #[test]
-    fn processes_with_commas_in_their_names() {
-        let log = recording(
-            "timestamp, gpu_uuid, pid, process_name, used_gpu_memory [MiB]\n\
-             2026/03/02 09:15:00.110, GPU-1c7e, 40213, /opt/a,b/python, 20916 MiB\n\
-             2026/03/02 09:15:00.110, GPU-1c7e, 40377, [Insufficient Permissions], [N/A]\n",
-        );
-        assert_eq!(log.series.len(), 1);
-        assert_eq!((log.series[0].pid, log.series[0].bytes[0]), (Some(40_213), 20_916 << 20));
-        assert_eq!(log.series[0].process_name, "/opt/a");
-    }
-
-    #[test]
-    fn rows_without_a_header_are_recognised() {
-        let log = recording(
-            "2026/03/02 09:15:00.104, 0, NVIDIA H100, 81559 MiB, 500 MiB\n2026/03/02 09:15:01.104, 0, NVIDIA H100, 81559 MiB, 600 MiB\n",
-        );
-        let used = log.series.iter().find(|series| series.quantity == Quantity::DriverUsed).unwrap();
-        assert_eq!(used.bytes, [500 << 20, 600 << 20]);
-    }
-
-    #[test]
-    fn a_log_without_memory_says_what_to_query() {
-        let error =
-            read("timestamp, utilization.gpu [%]\n2026/03/02 09:15:00.104, 5 %\n", &Progress::default())
-                .unwrap_err();
-        assert!(error.contains("query memory.used"), "{error}");
+    fn index_of(&mut self, gpu: &str) -> i64 {
+        let index = self.gpus.iter().position(|known| known == gpu).unwrap_or_else(|| {
+            self.gpus.push(gpu.to_owned());
+            self.gpus.len() - 1
+        });
+        index as i64
     }
 }

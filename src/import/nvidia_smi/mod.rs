@@ -1,25 +1,30 @@
-//! What the driver sees: nvidia-smi in its forms, one file a form.
-//!
-//! Every form becomes curves of used memory, a device or a process each, on the local wall clock that nvidia-smi
-//! prints. A cell without a figure (`[N/A]`, `[No data]`, `-`) is a gap, never 0.
+//! Output of nvidia-smi and like tools: one small file a form, all filling the same samples.
 
-mod cells;
+mod columns;
 mod csv;
+mod samples;
 
-use super::text::{decode, plain_line};
+use super::text::{clean_head, read_text};
 use super::{Head, ImportError, Importer, Input, Progress};
 use crate::model::Recording;
 
-/// The most that is read of a log.
-const MAX_BYTES: u64 = 4 << 30;
-
-/// Reads nvidia-smi's output.
+/// Reads output of nvidia-smi and like tools.
 pub struct NvidiaSmiImporter;
 
-/// The forms that can be told apart.
+/// The forms that are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Csv,
+    /// Nothing but the words of a driver that can't be reached.
+    Failure,
+}
+
+fn form_of(text: &str) -> Option<Form> {
+    if csv::detect(text) {
+        return Some(Form::Csv);
+    }
+    let is_failure = text.lines().take(3).any(samples::is_failure_line) && text.lines().count() < 20;
+    is_failure.then_some(Form::Failure)
 }
 
 impl Importer for NvidiaSmiImporter {
@@ -28,30 +33,18 @@ impl Importer for NvidiaSmiImporter {
     }
 
     fn detect(&self, head: &Head<'_>) -> bool {
-        form_of(&head.text).is_some()
+        form_of(&clean_head(head)).is_some()
     }
 
     fn import(&self, input: &Input, progress: &Progress) -> Result<Recording, ImportError> {
-        let file = input.name();
-        let inflated = input.read_all(progress, MAX_BYTES)?;
-        let text = decode(&inflated.bytes);
-        let recording = match form_of(&text) {
-            Some(Form::Csv) => csv::read(&text, progress),
-            None => Err("this is not output of nvidia-smi".to_owned()),
-        };
-        if progress.is_cancelled() {
-            return Err(ImportError::Cancelled { file });
+        let log = read_text(input, progress)?;
+        match form_of(&log.text) {
+            Some(Form::Csv) => csv::import(input, progress, log),
+            Some(Form::Failure) => Err(ImportError::content(
+                "nvidia-smi could not reach the driver when this was written, so it holds no figures",
+                input.name(),
+            )),
+            None => Err(ImportError::content("the text holds no output of nvidia-smi", input.name())),
         }
-        let mut recording = recording.map_err(|cause| ImportError::content(cause, file))?;
-        if let Some(why) = inflated.cut {
-            recording.warn("cut", why);
-        }
-        Ok(recording)
     }
-}
-
-fn form_of(text: &str) -> Option<Form> {
-    let start = text.get(..16 * 1024).unwrap_or(text);
-    let mut lines = start.lines().map(plain_line);
-    lines.any(|line| csv::is_header(&line) || csv::is_row(&line)).then_some(Form::Csv)
 }

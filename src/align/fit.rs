@@ -1,0 +1,226 @@
+//! How well a log's curve fits a curve on Unix time, at one offset.
+
+use crate::model::{Quantity, Series, TimeRange};
+
+/// The finest resolution of a reference curve.
+const BUCKET_NS: i64 = 50_000_000;
+/// The most buckets of a reference curve; longer ones get coarser.
+const MAX_BUCKETS: i64 = 100_000;
+/// The most points of a log that are compared.
+const MAX_POINTS: usize = 2_000;
+/// How far a printed figure's time may lie from the moment when it held: logs give whole seconds, and print late.
+const PRINT_SLACK_NS: i64 = 1_500_000_000;
+/// Driver figures may lie this much below reserved, since both are read at slightly different moments.
+const DRIVER_SLACK_BYTES: i64 = 64 << 20;
+/// A correlation over fewer points says nothing.
+const MIN_POINTS: usize = 4;
+
+/// A reference curve by equal buckets of time: lowest, highest and last value of each.
+pub(super) struct Buckets {
+    start_ns: i64,
+    width_ns: i64,
+    lowest: Vec<i64>,
+    highest: Vec<i64>,
+    last: Vec<i64>,
+}
+
+impl Buckets {
+    /// `None` for a curve without points.
+    pub(super) fn new(series: &Series) -> Option<Self> {
+        let span = series.span()?;
+        let width_ns = (span.duration_ns() / MAX_BUCKETS).max(BUCKET_NS);
+        let count = (span.duration_ns() / width_ns + 1) as usize;
+        let (mut lowest, mut highest) = (vec![i64::MAX; count], vec![i64::MIN; count]);
+        let mut last = vec![i64::MIN; count];
+        for (&time_ns, &bytes) in series.times_ns.iter().zip(&series.bytes) {
+            let bucket = (((time_ns - span.start_ns) / width_ns) as usize).min(count - 1);
+            lowest[bucket] = lowest[bucket].min(bytes);
+            highest[bucket] = highest[bucket].max(bytes);
+            last[bucket] = bytes;
+        }
+        // The level from before holds on in every bucket until its first change.
+        let mut level = series.bytes.first().copied()?;
+        for bucket in 0..count {
+            lowest[bucket] = lowest[bucket].min(level);
+            highest[bucket] = highest[bucket].max(level);
+            if last[bucket] == i64::MIN {
+                last[bucket] = level;
+            }
+            level = last[bucket];
+        }
+        Some(Self { start_ns: span.start_ns, width_ns, lowest, highest, last })
+    }
+
+    fn bucket(&self, time_ns: i64) -> Option<usize> {
+        let bucket = time_ns.checked_sub(self.start_ns)?.div_euclid(self.width_ns);
+        usize::try_from(bucket).ok().filter(|&bucket| bucket < self.last.len())
+    }
+
+    fn at(&self, time_ns: i64) -> Option<i64> {
+        self.bucket(time_ns).map(|bucket| self.last[bucket])
+    }
+
+    /// The lowest and highest value within `slack_ns` of a moment that lies inside.
+    fn near(&self, time_ns: i64, slack_ns: i64) -> Option<(i64, i64)> {
+        let middle = self.bucket(time_ns)?;
+        let reach = (slack_ns / self.width_ns) as usize + 1;
+        let range = middle.saturating_sub(reach)..(middle + reach + 1).min(self.last.len());
+        Some((*self.lowest[range.clone()].iter().min()?, *self.highest[range].iter().max()?))
+    }
+}
+
+/// How a log's curve and a reference curve compare at an offset.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Fit {
+    /// 0 to 1.
+    pub score: f64,
+    /// Pearson's r, where both vary.
+    pub correlation: Option<f64>,
+    /// The share of printed figures that held at about their time.
+    pub hits: Option<f64>,
+}
+
+/// Whether curves of these two quantities show the same thing, and may be compared.
+pub(super) fn is_comparable(of_log: &Quantity, of_reference: &Quantity) -> bool {
+    match of_log {
+        Quantity::DriverUsed | Quantity::ProcessUsed | Quantity::Reserved => {
+            *of_reference == Quantity::Reserved
+        }
+        Quantity::Allocated => *of_reference == Quantity::Allocated,
+        Quantity::Other(_) => matches!(of_reference, Quantity::Allocated | Quantity::Reserved),
+        _ => false,
+    }
+}
+
+/// Whether a quantity comes from the driver, which counts more than the allocator.
+pub(super) fn is_drivers(quantity: &Quantity) -> bool {
+    matches!(quantity, Quantity::DriverUsed | Quantity::ProcessUsed)
+}
+
+/// Compares a log's curve, moved by `offset_ns`, with a reference curve. `covers_run` says that the process did not
+/// live outside the reference, so that it held nothing there. `None` when fewer than one point lies inside.
+pub(super) fn fit(log: &Series, offset_ns: i64, reference: &Buckets, covers_run: bool) -> Option<Fit> {
+    let points: Vec<(i64, i64)> =
+        sampled(log).map(|(time_ns, bytes)| (time_ns.saturating_add(offset_ns), bytes)).collect();
+    let inside: Vec<(i64, i64)> =
+        points.iter().filter_map(|&(time_ns, bytes)| Some((bytes, reference.at(time_ns)?))).collect();
+    if inside.is_empty() {
+        return None;
+    }
+    let r_inside = pearson(&inside);
+    if is_drivers(&log.quantity) {
+        let r_whole = (covers_run && log.quantity == Quantity::DriverUsed).then(|| {
+            let all: Vec<(i64, i64)> =
+                points.iter().map(|&(time_ns, bytes)| (bytes, reference.at(time_ns).unwrap_or(0))).collect();
+            pearson(&all)
+        });
+        let known: Vec<f64> = [r_inside, r_whole.flatten()].into_iter().flatten().collect();
+        let above = inside.iter().filter(|(log, known)| log + DRIVER_SLACK_BYTES >= *known).count();
+        let above = above as f64 / inside.len() as f64;
+        let correlation = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+        let score = 0.7 * correlation.unwrap_or(0.0).max(0.0) + 0.3 * above;
+        return Some(Fit { score, correlation, hits: None });
+    }
+    let hits = points
+        .iter()
+        .filter_map(|&(time_ns, bytes)| {
+            let (lowest, highest) = reference.near(time_ns, PRINT_SLACK_NS)?;
+            let rounding = (bytes / 1_000).max(1 << 17);
+            Some(lowest - rounding <= bytes && bytes <= highest + rounding)
+        })
+        .filter(|&hit| hit)
+        .count() as f64
+        / inside.len() as f64;
+    let score = r_inside.map_or(hits, |r| 0.7 * hits + 0.3 * r.max(0.0));
+    Some(Fit { score, correlation: r_inside, hits: Some(hits) })
+}
+
+/// The lag of a sampled curve behind the reference, and the correlation with it, when it makes the fit better.
+pub(super) fn lag(log: &Series, range: TimeRange, offset_ns: i64, reference: &Buckets) -> Option<(i64, f64)> {
+    let correlation = |lag_ns: i64| {
+        let pairs: Vec<(i64, i64)> = sampled(log)
+            .map(|(time_ns, bytes)| (time_ns.saturating_add(offset_ns), bytes))
+            .filter(|&(time_ns, _)| range.contains(time_ns))
+            .filter_map(|(time_ns, bytes)| Some((bytes, reference.at(time_ns - lag_ns)?)))
+            .collect();
+        (pairs.len() >= 20).then(|| pearson(&pairs)).flatten()
+    };
+    let at_once = correlation(0)?;
+    (-20..=40)
+        .map(|step| step * reference.width_ns)
+        .filter_map(|lag_ns| Some((lag_ns, correlation(lag_ns)?)))
+        .filter(|&(_, r)| r > at_once + 0.002 && r > 0.8)
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The points of a curve, or equally many from everywhere when there are too many.
+fn sampled(series: &Series) -> impl Iterator<Item = (i64, i64)> {
+    let stride = series.len().div_ceil(MAX_POINTS).max(1);
+    series.times_ns.iter().copied().zip(series.bytes.iter().copied()).step_by(stride)
+}
+
+/// Pearson's correlation; `None` for too few points or where one side is level.
+pub(crate) fn pearson(pairs: &[(i64, i64)]) -> Option<f64> {
+    if pairs.len() < MIN_POINTS {
+        return None;
+    }
+    let count = pairs.len() as f64;
+    let mean_x = pairs.iter().map(|pair| pair.0 as f64).sum::<f64>() / count;
+    let mean_y = pairs.iter().map(|pair| pair.1 as f64).sum::<f64>() / count;
+    let (mut xx, mut yy, mut xy) = (0.0, 0.0, 0.0);
+    for &(x, y) in pairs {
+        let (x, y) = (x as f64 - mean_x, y as f64 - mean_y);
+        xx += x * x;
+        yy += y * y;
+        xy += x * y;
+    }
+    (xx > 0.0 && yy > 0.0).then(|| xy / (xx * yy).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Device;
+
+    const S: i64 = 1_000_000_000;
+
+    fn series(quantity: Quantity, points: &[(i64, i64)]) -> Series {
+        let mut series = Series::new(quantity, Device::cuda(0), true);
+        points.iter().for_each(|&(s, mib)| series.push(s * S, mib << 20));
+        series
+    }
+
+    #[test]
+    fn a_level_holds_until_it_changes() {
+        let buckets = Buckets::new(&series(Quantity::Reserved, &[(0, 10), (10, 20), (20, 0)])).unwrap();
+        assert_eq!(buckets.at(9 * S), Some(10 << 20));
+        assert_eq!(buckets.at(10 * S + S / 2), Some(20 << 20));
+        assert_eq!(buckets.near(10 * S - S / 2, S), Some((10 << 20, 20 << 20)));
+        assert_eq!(buckets.at(-1), None);
+        assert_eq!(buckets.at(21 * S), None);
+    }
+
+    #[test]
+    fn the_right_offset_fits_best() {
+        let reference = series(Quantity::Reserved, &[(0, 0), (10, 500), (20, 900), (30, 700), (40, 0)]);
+        let buckets = Buckets::new(&reference).unwrap();
+        let driver: Vec<(i64, i64)> =
+            (-10..50).map(|s| (s, reference.at(s * S).map_or(0, |bytes| (bytes >> 20) + 500))).collect();
+        let log = series(Quantity::DriverUsed, &driver);
+        let score = |offset_s: i64| fit(&log, offset_s * S, &buckets, true).unwrap().score;
+        assert!(score(0) > 0.9, "{}", score(0));
+        for wrong in [-15, -5, 5, 15] {
+            assert!(score(wrong) < score(0) - 0.1, "{wrong}: {}", score(wrong));
+        }
+        let printed = series(Quantity::Reserved, &[(11, 500), (21, 900), (31, 700)]);
+        assert_eq!(fit(&printed, 0, &buckets, true).unwrap().hits, Some(1.0));
+        assert_eq!(fit(&printed, -10 * S, &buckets, true).unwrap().hits, Some(0.0));
+    }
+
+    #[test]
+    fn correlation_needs_something_that_varies() {
+        assert_eq!(pearson(&[(1, 1), (2, 2), (3, 3), (4, 4)]), Some(1.0));
+        assert_eq!(pearson(&[(1, 1), (1, 2), (1, 3), (1, 4)]), None);
+        assert_eq!(pearson(&[(1, 1), (2, 2)]), None);
+    }
+}
