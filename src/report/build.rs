@@ -26,10 +26,8 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
     if !options.all_allocations {
         rows.truncate(MAX_ALLOCATIONS);
     }
-    let label = options
-        .range_label
-        .clone()
-        .unwrap_or_else(|| words::range_label(index, query.selection, query.range));
+    let place = words::range_label(index, query.selection, query.range);
+    let label = options.range_label.clone().unwrap_or_else(|| place.clone());
     let mut report = Report {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -67,7 +65,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         curves: curves_of(index, query.selection),
         steps: steps(index, query.selection),
     };
-    report.summary = words::summary(&report);
+    report.summary = words::summary(&report, &place);
     if !options.redact {
         return report;
     }

@@ -15,9 +15,9 @@ const BOTTOM: f64 = 34.0;
 const LEGEND_LINE: f64 = 18.0;
 /// More curves than this are told apart by nobody.
 const MAX_CURVES: usize = 8;
-/// Curves that tell the story, in the order in which they are drawn.
-const QUANTITIES: [&str; 7] =
-    ["capacity", "driver used", "process used", "reserved", "active", "allocated", "requested"];
+/// Curves that tell the story, in the order in which they are drawn. The board's memory is none of them: it would
+/// flatten a small model's curves.
+const QUANTITIES: [&str; 4] = ["driver used", "process used", "reserved", "allocated"];
 
 /// Colours that keep their contrast on light and on dark ground.
 const STYLE: &str = "\
@@ -34,13 +34,17 @@ const STYLE: &str = "\
 /// Where times and bytes lie in the picture.
 struct Scale {
     start_ns: i64,
-    duration_ns: f64,
+    end_ns: i64,
     top_bytes: f64,
 }
 
 impl Scale {
+    fn duration_ns(&self) -> i64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
     fn x(&self, time_ns: i64) -> f64 {
-        let share = time_ns.saturating_sub(self.start_ns) as f64 / self.duration_ns;
+        let share = time_ns.saturating_sub(self.start_ns) as f64 / self.duration_ns() as f64;
         LEFT + share.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
     }
 
@@ -52,12 +56,12 @@ impl Scale {
 /// The curves that are drawn: the telling ones, allocated last so that it lies on top.
 pub(super) fn chosen(report: &Report) -> Vec<&Curve> {
     let rank = |curve: &&Curve| QUANTITIES.iter().position(|&quantity| quantity == curve.quantity);
-    let mut curves: Vec<&Curve> = report
-        .curves
-        .iter()
-        // The board's memory flattens a small model's curves.
-        .filter(|curve| curve.quantity != "capacity" && rank(curve).is_some())
-        .collect();
+    let session = &report.session;
+    let is_seen = |curve: &&Curve| {
+        curve.times_ns.iter().any(|time_ns| (session.start_ns..session.end_ns).contains(time_ns))
+    };
+    let mut curves: Vec<&Curve> =
+        report.curves.iter().filter(|curve| rank(curve).is_some()).filter(is_seen).collect();
     curves.sort_by_key(rank);
     // Of too many, those that are drawn on top say the most.
     curves.split_off(curves.len().saturating_sub(MAX_CURVES))
@@ -75,13 +79,12 @@ pub(super) fn svg(report: &Report) -> Option<Markup> {
 
 fn picture(report: &Report, with_legend: bool) -> Option<Markup> {
     let curves = chosen(report);
-    let start_ns = curves.iter().filter_map(|curve| curve.times_ns.first()).min()?;
-    let end_ns = curves.iter().filter_map(|curve| curve.times_ns.last()).max()?;
     let top_bytes = curves.iter().flat_map(|curve| &curve.bytes).max()?;
+    let start_ns = report.session.start_ns;
     let step_bytes = tick_bytes(*top_bytes as f64);
     let scale = Scale {
-        start_ns: *start_ns,
-        duration_ns: (end_ns.saturating_sub(*start_ns)).max(1) as f64,
+        start_ns,
+        end_ns: report.session.end_ns.max(start_ns.saturating_add(1)),
         top_bytes: (*top_bytes as f64 / step_bytes).ceil().max(1.0) * step_bytes,
     };
     let base = HEIGHT - BOTTOM;
@@ -117,7 +120,7 @@ fn picture(report: &Report, with_legend: bool) -> Option<Markup> {
                 }
             }
             @for part in 0..=4_i64 {
-                @let time_ns = start_ns.saturating_add(scale.duration_ns as i64 / 4 * part);
+                @let time_ns = start_ns.saturating_add(scale.duration_ns() / 4 * part);
                 @let anchor = match part { 0 => "start", 4 => "end", _ => "middle" };
                 text x=(number(scale.x(time_ns))) y=(base + 29.0) text-anchor=(anchor) {
                     "+" (format_duration(time_ns.saturating_sub(report.session.start_ns)))
@@ -154,19 +157,22 @@ fn step_ticks(report: &Report, scale: &Scale) -> Vec<(i64, f64)> {
         .collect()
 }
 
+/// The part of a curve that lies in the picture. A curve of steps enters with the value that it had before.
 fn path(scale: &Scale, curve: &Curve) -> String {
+    let first = curve.times_ns.partition_point(|&time_ns| time_ns < scale.start_ns);
+    let first = if curve.is_step { first.saturating_sub(1) } else { first };
     let mut path = String::new();
-    let mut before_y = None;
-    for (&time_ns, &bytes) in curve.times_ns.iter().zip(&curve.bytes) {
-        let (x, y) = (scale.x(time_ns), scale.y(bytes as f64));
-        if before_y.is_none() {
-            path.push_str(&format!("M{} {}", number(x), number(y)));
-        } else if curve.is_step {
-            path.push_str(&format!("H{}V{}", number(x), number(y)));
-        } else {
-            path.push_str(&format!("L{} {}", number(x), number(y)));
+    for (&time_ns, &bytes) in curve.times_ns.iter().zip(&curve.bytes).skip(first) {
+        if time_ns > scale.end_ns {
+            break;
         }
-        before_y = Some(y);
+        let (x, y) = (number(scale.x(time_ns)), number(scale.y(bytes as f64)));
+        let part = match (path.is_empty(), curve.is_step) {
+            (true, _) => format!("M{x} {y}"),
+            (false, true) => format!("H{x}V{y}"),
+            (false, false) => format!("L{x} {y}"),
+        };
+        path.push_str(&part);
     }
     path
 }

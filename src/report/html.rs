@@ -202,7 +202,7 @@ fn group_row(group: &Group, all_bytes: u64) -> Markup {
             td.number title=(format_bytes_exact(group.bytes)) { (format_bytes(group.bytes)) }
             td.number { (format_count(group.count)) }
             td.number { @if let Some(steps) = group.steps { (format_bytes(steps.per_step_bytes)) } }
-            td { @if let Some(steps) = group.steps { (steps_text(steps)) } }
+            td.time { @if let Some(steps) = group.steps { (steps_text(steps)) } }
             td.mono { (group.ops.join(", ")) }
         }
     }
@@ -300,7 +300,7 @@ fn sources(report: &Report) -> Markup {
             h2 { "Sources and clocks" }
             div.wide {
                 table {
-                    thead { tr { th { "source" } th.number { "events" } th { "from" } th { "to" } th { "clock" } } }
+                    thead { tr { th { "source" } th.number { "events" } th { "from" } th.number { "length" } th { "clock" } } }
                     tbody {
                         @for source in &report.sources {
                             tr {
@@ -310,8 +310,12 @@ fn sources(report: &Report) -> Markup {
                                     span.soft { (source.format) @if let Some(process) = &source.process { ", " (process) } }
                                 }
                                 td.number { (format_count(source.events)) }
-                                td { @if let Some(time_ns) = source.first_ns { (format_unix(time_ns)) } }
-                                td { @if let Some(time_ns) = source.last_ns { (format_unix(time_ns)) } }
+                                td.time { @if let Some(time_ns) = source.first_ns { (format_unix(time_ns)) } }
+                                td.number {
+                                    @if let (Some(first), Some(last)) = (source.first_ns, source.last_ns) {
+                                        (format_duration(last.saturating_sub(first)))
+                                    }
+                                }
                                 td {
                                     (clock_text(source))
                                     @if !source.evidence.is_empty() { br; span.soft { (source.evidence) } }

@@ -1,6 +1,7 @@
 //! The sentences of a report: what the range is, and what was found in it.
 
 use super::Report;
+use crate::analysis::findings::Severity;
 use crate::analysis::{DeviceFilter, Index, Selection};
 use crate::model::time::{format_duration, format_offset};
 use crate::model::{Step, TimeRange, format_bytes, format_bytes_exact, format_count, format_delta_bytes};
@@ -51,28 +52,43 @@ pub(super) fn selection_text(index: &Index, selection: Selection) -> String {
     format!("{process}, {device}")
 }
 
-/// `vramscope found 573.8 MiB kept in steps 8 to 15, most of it at record.py:63 validate`.
-pub(super) fn summary(report: &Report) -> String {
-    // `steps 4 to 19, +17.3 MiB per step`: what it grew by is told elsewhere.
-    let label = report.range.label.split(',').next().unwrap_or_default();
+/// `vramscope found 573.8 MiB not freed by the end of the recording in steps 8 to 15, most of it at record.py:63
+/// validate`. `place` is the range in words.
+pub(super) fn summary(report: &Report, place: &str) -> String {
     let (total, definition) = match report.free_by.as_str() {
         "range-end" => (report.survivors.range_end, "not freed by the end of the range"),
         _ => (report.survivors.recording_end, "not freed by the end of the recording"),
     };
-    if report.processes.iter().all(|process| process.allocations == 0) {
-        return "These files hold no allocations; add a memory snapshot or a profiler trace to see what is kept".to_owned();
-    }
     if total.count == 0 {
-        return format!("vramscope found nothing kept in {label}: every allocation made there was freed");
+        return nothing_kept(report, place);
     }
-    let found = format!("vramscope found {} {definition} in {label}", format_bytes(total.bytes));
+    let found = format!("vramscope found {} {definition} in {place}", format_bytes(total.bytes));
     match report.groups.first() {
         Some(group) if group.bytes.saturating_mul(2) > total.bytes => {
-            let place = if report.group_by == "call-site" { &group.key } else { &group.call_site };
-            format!("{found}, most of it at {place}")
+            format!("{found}, most of it at {}", group.call_site)
         }
         Some(group) => format!("{found}, {} of it at {}", format_bytes(group.bytes), group.call_site),
         None => found,
+    }
+}
+
+/// Nothing is kept, but a finding may still tell why memory grows.
+fn nothing_kept(report: &Report, place: &str) -> String {
+    let finding = report.findings.iter().find(|finding| finding.severity != Severity::Info.name());
+    let has_allocations = report.processes.iter().any(|process| process.allocations > 0);
+    match (finding, has_allocations) {
+        (Some(finding), true) => format!("vramscope found nothing kept in {place}, but: {}", finding.title),
+        (Some(finding), false) => finding.title.clone(),
+        (None, true) if report.survivors.allocated.count == 0 => {
+            format!("Nothing was allocated in {place}")
+        }
+        (None, true) => {
+            format!("vramscope found nothing kept in {place}: every allocation made there was freed")
+        }
+        (None, false) => {
+            "These files hold no allocations: a memory snapshot or a profiler trace tells what is kept"
+                .to_owned()
+        }
     }
 }
 
