@@ -171,6 +171,21 @@ fn every_table_goes_to_csv_and_parquet() {
 }
 
 #[test]
+fn runs_are_compared_by_call_site() {
+    let healthy = sample("healthy").display().to_string();
+    let comparison: serde_json::Value =
+        serde_json::from_str(&done(&["compare", &healthy, &leak(), "--format", "json"])).unwrap();
+    let first = &comparison["differences"][0];
+    assert_eq!(first["call_site"], "record.py:63 validate");
+    assert_eq!((first["before"]["count"].as_u64(), first["after"]["count"].as_u64()), (Some(0), Some(726)));
+    assert_eq!(first["delta_bytes"], first["after"]["bytes"]);
+    let same: serde_json::Value =
+        serde_json::from_str(&done(&["compare", &leak(), &leak(), "--format", "json"])).unwrap();
+    assert!(same["differences"].as_array().unwrap().iter().all(|difference| difference["delta_bytes"] == 0));
+    assert!(done(&["compare", &healthy, &leak()]).contains("record.py:63 validate"));
+}
+
+#[test]
 fn help_version_completions_and_man_page() {
     assert!(done(&["--help"]).contains("EXAMPLES"));
     assert!(done(&["report", "--help"]).contains("step:8"));

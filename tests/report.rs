@@ -53,7 +53,7 @@ fn json_is_what_its_schema_says() {
 #[test]
 fn every_format_says_what_is_kept_and_where() {
     let report =
-        build(&leak(), &Options { command: "vramscope report run".to_owned(), ..Options::default() });
+        build(&leak(), &Options { command: Some("vramscope report run".to_owned()), ..Options::default() });
     assert_eq!(
         report.summary,
         "vramscope found 573.8 MiB not freed by the end of the recording in steps 8 to 15, most of it at \
@@ -131,6 +131,22 @@ fn redaction_leaves_no_original() {
     assert_eq!(redacted.groups[0].key, "record.py:63 validate");
     assert_eq!(redacted.survivors, plain.survivors);
     assert!(redacted.groups[0].stack.iter().any(|line| line.starts_with("site-packages/torch/")));
+}
+
+#[test]
+fn code_is_redacted_on_request() {
+    let index = leak();
+    let redacted = build(&index, &Options { redact_code: true, ..Options::default() });
+    let key = &redacted.groups[0].key;
+    assert!(key.starts_with("file-") && key.contains(".py:63 function-"), "{key}");
+    for format in Format::ALL {
+        let text = text(&redacted, format);
+        for original in ["record.py", "validate", "DeepLabV3"] {
+            assert!(!text.contains(original), "{original} is still there in {format:?}");
+        }
+    }
+    let pairs = report::redactions(&index, true);
+    assert!(pairs.iter().any(|(original, word)| original == "record.py:63 validate" && word == key));
 }
 
 #[test]

@@ -97,14 +97,7 @@ impl Index {
         process
             .stacks
             .frames(stack)
-            .map(|frame| {
-                let (file, function) = (process.strings.get(frame.file), process.strings.get(frame.function));
-                match (file.is_empty(), frame.line) {
-                    (true, _) => function.to_owned(),
-                    (false, 0) => format!("{file} {function}"),
-                    (false, line) => format!("{file}:{line} {function}"),
-                }
-            })
+            .map(|frame| Stacks::format_whole_frame(&process.strings, frame))
             .collect()
     }
 }

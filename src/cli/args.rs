@@ -276,6 +276,9 @@ pub struct ReportArgs {
     /// Replace the names of users, hosts, folders, files, boards and processes
     #[arg(long)]
     pub redact: bool,
+    /// Replace the names of your own source files and functions, and of modules, too
+    #[arg(long)]
+    pub redact_code: bool,
 }
 
 /// `export`.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::args::{ReportArgs, ReportFormat};
 use super::{Status, complain, open, select};
-use crate::report::{self, Format, Options};
+use crate::report::{self, Format, Options, quote};
 
 pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
     let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
@@ -17,7 +17,8 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
     let options = Options {
         all_allocations: args.all,
         redact: args.redact,
-        command: command_line(std::env::args().skip(1), args),
+        redact_code: args.redact_code,
+        command: Some(command_line(std::env::args().skip(1), args)),
         range_label: selected.label,
     };
     let report = report::build(index, &selected.query, args.group_by.into(), &options);
@@ -38,7 +39,7 @@ fn command_line(typed: impl Iterator<Item = String>, args: &ReportArgs) -> Strin
             Some((option, value)) if word.starts_with("--") => (format!("{option}="), value),
             _ => (String::new(), word.as_str()),
         };
-        let value = if args.redact && is_name(value, args) { "NAME" } else { value };
+        let value = if (args.redact || args.redact_code) && is_name(value, args) { "NAME" } else { value };
         words.push(option + &quote(value));
     }
     words.join(" ")
@@ -52,27 +53,4 @@ fn is_name(word: &str, args: &ReportArgs) -> bool {
         || args.selecting.source.as_deref() == Some(word)
         || args.inputs.reading.user_code.iter().any(|code| code == word)
         || args.inputs.reading.offset.iter().any(|offset| word.starts_with(offset.name.as_str()))
-}
-
-/// A word as a POSIX shell reads it back.
-fn quote(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,%@".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(quote("run/trace.json.gz"), "run/trace.json.gz");
-        assert_eq!(quote("my run"), "'my run'");
-        assert_eq!(quote("it's; rm"), r"'it'\''s; rm'");
-        assert_eq!(quote(""), "''");
-    }
 }

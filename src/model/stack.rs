@@ -136,10 +136,19 @@ impl Stacks {
         let function = strings.get(frame.function);
         let file = strings.get(frame.file);
         let short = file.rsplit(['/', '\\']).next().unwrap_or(file);
-        match (short.is_empty(), frame.line) {
-            (true, _) => function.to_owned(),
-            (false, 0) => format!("{short} {function}"),
-            (false, line) => format!("{short}:{line} {function}"),
-        }
+        place_and_function(short, frame.line, function)
+    }
+
+    /// The same with the file's whole path: how stacks are written.
+    pub fn format_whole_frame(strings: &Strings, frame: Frame) -> String {
+        place_and_function(strings.get(frame.file), frame.line, strings.get(frame.function))
+    }
+}
+
+fn place_and_function(file: &str, line: u32, function: &str) -> String {
+    match (file.is_empty(), line) {
+        (true, _) => function.to_owned(),
+        (false, 0) => format!("{file} {function}"),
+        (false, line) => format!("{file}:{line} {function}"),
     }
 }

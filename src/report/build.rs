@@ -6,7 +6,8 @@ use super::contract::{
     Allocation, Apart, Curve, Finding, Group, GroupSteps, Link, Process, Range, Report, SCHEMA, Source,
     StepMark, Survivors,
 };
-use super::{Options, curves, redact, words};
+use super::words;
+use super::{Options, command, curves, redact};
 use crate::analysis::{self, GroupBy, Index, Query, RowRef, Selection};
 use crate::model::{self, NEVER_NS, SourceId, TimeRange};
 
@@ -32,7 +33,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         summary: String::new(),
-        command: options.command.clone(),
+        command: options.command.clone().unwrap_or_else(|| command::command(index, query, group_by)),
         redacted: false,
         sources: session.sources.iter().map(|source| self::source(index, source)).collect(),
         range: range(query.range, label),
@@ -66,10 +67,10 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         steps: steps(index, query.selection),
     };
     report.summary = words::summary(&report, &place);
-    if !options.redact {
+    if !options.redact && !options.redact_code {
         return report;
     }
-    match redact::redact(&report, index) {
+    match redact::redact(&report, index, options.redact_code) {
         Ok(redacted) => redacted,
         Err(error) => withheld(report, &error),
     }

@@ -4,6 +4,7 @@
 
 mod build;
 mod chart;
+mod command;
 mod contract;
 mod csv;
 mod curves;
@@ -21,8 +22,10 @@ use anyhow::Context as _;
 
 pub use build::build;
 pub(crate) use build::{link, source};
+pub use command::quote;
 pub use contract::*;
 pub(crate) use markdown::escape as escape_markdown;
+pub use redact::redactions;
 pub use tables::Table;
 pub use words::range_label;
 
@@ -83,10 +86,12 @@ impl Format {
 pub struct Options {
     /// List every survivor, not only the largest.
     pub all_allocations: bool,
-    /// Replace the names of users, hosts, folders, boards and processes.
+    /// Replace the names of users, hosts, folders, opened files, boards and processes.
     pub redact: bool,
-    /// The command that gives this report again; empty leaves it out.
-    pub command: String,
+    /// Replace these, and the names of the user's own source files and functions, and of modules.
+    pub redact_code: bool,
+    /// The command that gives this report again; without it the report works one out.
+    pub command: Option<String>,
     /// The range in words; without it the report says it by steps or offsets.
     pub range_label: Option<String>,
 }

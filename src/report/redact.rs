@@ -4,11 +4,12 @@
 //! field can let a name out. The same name becomes the same word everywhere.
 
 use regex::{Captures, Regex};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
-use super::Report;
-use crate::analysis::Index;
+use super::{Report, quote};
+use crate::analysis::{FrameOrigin, Index};
+use crate::model::{Frame, StackId, Stacks};
 
 /// Where paths begin that are the same on every machine, and what is left of them.
 const LIBRARIES: [(&str, &str); 5] = [
@@ -21,13 +22,22 @@ const LIBRARIES: [(&str, &str); 5] = [
 /// Where the folders of users are.
 const HOMES: [&str; 4] = ["/home/", "/Users/", "\\Users\\", "/users/"];
 
+/// What would be replaced in a report, and by what; folders and boards that a text names besides follow the same rules.
+pub fn redactions(index: &Index, with_code: bool) -> Vec<(String, String)> {
+    let Ok(redactor) = Redactor::new(index, with_code) else { return Vec::new() };
+    let users = redactor.users.iter().enumerate().map(|(position, user)| (user.clone(), user_word(position)));
+    let mut pairs: Vec<(String, String)> = redactor.names.clone().into_iter().chain(users).collect();
+    pairs.sort();
+    pairs
+}
+
 /// The report without names.
 ///
 /// # Errors
 /// When the report can't be taken apart, which would be a fault of its types.
-pub(super) fn redact(report: &Report, index: &Index) -> anyhow::Result<Report> {
+pub(super) fn redact(report: &Report, index: &Index, with_code: bool) -> anyhow::Result<Report> {
     let mut value = serde_json::to_value(report)?;
-    let mut redactor = Redactor::new(index)?;
+    let mut redactor = Redactor::new(index, with_code)?;
     walk(&mut value, &mut redactor);
     let mut redacted: Report = serde_json::from_value(value)?;
     redacted.redacted = true;
@@ -43,6 +53,24 @@ fn walk(value: &mut Value, redactor: &mut Redactor) {
     }
 }
 
+/// Numbered words, the same for the same text.
+#[derive(Default)]
+struct Words {
+    numbers: FxHashMap<(&'static str, String), usize>,
+    counts: FxHashMap<&'static str, usize>,
+}
+
+impl Words {
+    fn of(&mut self, kind: &'static str, text: &str) -> String {
+        let number = *self.numbers.entry((kind, text.to_owned())).or_insert_with(|| {
+            let count = self.counts.entry(kind).or_default();
+            *count += 1;
+            *count
+        });
+        format!("{kind}-{number}")
+    }
+}
+
 /// What replaces what.
 struct Redactor {
     /// Names that the session gives, by their text.
@@ -50,23 +78,24 @@ struct Redactor {
     /// Names, boards and paths in any text.
     pattern: Regex,
     users: Vec<String>,
-    folders: FxHashMap<String, usize>,
-    boards: FxHashMap<String, usize>,
+    words: Words,
     /// Texts that were seen before: stacks repeat.
     done: FxHashMap<String, String>,
 }
 
 impl Redactor {
-    fn new(index: &Index) -> anyhow::Result<Self> {
+    fn new(index: &Index, with_code: bool) -> anyhow::Result<Self> {
         let mut redactor = Self {
             names: FxHashMap::default(),
             pattern: Regex::new("$^")?,
             users: Vec::new(),
-            folders: FxHashMap::default(),
-            boards: FxHashMap::default(),
+            words: Words::default(),
             done: FxHashMap::default(),
         };
         redactor.gather(index);
+        if with_code {
+            redactor.gather_code(index);
+        }
         let mut names: Vec<&String> = redactor.names.keys().collect();
         // The longest first: the regex takes the first that fits.
         names.sort_by_key(|name| (std::cmp::Reverse(name.len()), (*name).clone()));
@@ -83,13 +112,9 @@ impl Redactor {
     /// Everything that the session names.
     fn gather(&mut self, index: &Index) {
         let session = &index.session;
-        let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
         for source in &session.sources {
-            let kind = source.kind().name();
-            let count = counts.entry(kind).or_default();
-            *count += 1;
-            let word = format!("{kind}-{count}");
             let path = source.path.display().to_string();
+            let word = self.words.of(source.kind().name(), &path);
             if let Some(file_name) = source.path.file_name().and_then(|name| name.to_str()) {
                 self.name(file_name, &word);
             }
@@ -99,6 +124,7 @@ impl Redactor {
                 self.odd_path(&folder);
             }
             self.name(&path, &word);
+            self.name(&quote(&path), &word);
             let recording = &source.recording;
             self.numbered("host", &recording.process.host);
             for device in &recording.devices {
@@ -120,12 +146,46 @@ impl Redactor {
             self.numbered("program", &series.process_name);
         }
         for process in &session.processes {
-            for stack in (0..process.stacks.len() as u32).map(crate::model::StackId) {
+            for stack in (0..process.stacks.len() as u32).map(StackId) {
                 if let Some(frame) = process.stacks.innermost(stack) {
                     let file = process.strings.get(frame.file);
                     self.user_of(file);
                     self.odd_path(file);
                 }
+            }
+        }
+    }
+
+    /// Source files, functions and modules: each where it is written as a frame or a path of modules, since a function
+    /// may be called `step` or `main`.
+    fn gather_code(&mut self, index: &Index) {
+        for process in &index.session.processes {
+            let strings = &process.strings;
+            let stacks = (0..process.stacks.len() as u32).map(StackId);
+            let frames: FxHashSet<Frame> =
+                stacks.filter_map(|stack| process.stacks.innermost(stack)).collect();
+            let mut frames: Vec<Frame> = frames.into_iter().collect();
+            frames.sort_unstable_by_key(|frame| (frame.file, frame.line, frame.function));
+            for frame in frames {
+                if index.user_code.origin(strings, frame) != FrameOrigin::User {
+                    continue;
+                }
+                let (file, function) = (strings.get(frame.file), strings.get(frame.function));
+                let short = Stacks::format_frame(strings, frame);
+                let word = format!(
+                    "{}.py:{} {}",
+                    self.words.of("file", file),
+                    frame.line,
+                    self.words.of("function", function)
+                );
+                self.name(&Stacks::format_whole_frame(strings, frame), &word);
+                self.name(&short, &word);
+            }
+            for op in process.ops.iter() {
+                let module = strings.get(op.module);
+                let parts: Vec<String> =
+                    module.split(" > ").map(|part| self.words.of("module", part)).collect();
+                self.name(module, &parts.join(" > "));
             }
         }
     }
@@ -137,10 +197,11 @@ impl Redactor {
         }
     }
 
-    fn numbered(&mut self, kind: &str, name: &str) {
-        let prefix = format!("{kind}-");
-        let count = self.names.values().filter(|word| word.starts_with(&prefix)).count();
-        self.name(name.trim(), &format!("{prefix}{}", count + 1));
+    fn numbered(&mut self, kind: &'static str, name: &str) {
+        if !name.trim().is_empty() {
+            let word = self.words.of(kind, name.trim());
+            self.name(name.trim(), &word);
+        }
     }
 
     /// A path that the pattern would cut short.
@@ -183,8 +244,7 @@ impl Redactor {
             return self.names.get(name.as_str()).cloned().unwrap_or_default();
         }
         if let Some(board) = found.name("board") {
-            let next = self.boards.len() + 1;
-            return format!("gpu-{}", self.boards.entry(board.as_str().to_owned()).or_insert(next));
+            return self.words.of("board", board.as_str());
         }
         let before = found.name("before").map_or("", |before| before.as_str());
         let path = found.name("path").map_or("", |path| path.as_str());
@@ -202,16 +262,14 @@ impl Redactor {
             return format!("{kept}{}", &forward[after..]);
         }
         let Some((folder, file)) = forward.rsplit_once('/') else { return forward };
-        let next = self.folders.len() + 1;
-        let number = *self.folders.entry(folder.to_owned()).or_insert(next);
-        format!("folder-{number}/{file}")
+        format!("{}/{file}", self.words.of("folder", folder))
     }
 
     /// Users' names wherever they stand as a word, or as a part between underscores.
     fn without_users(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (position, user) in self.users.iter().enumerate() {
-            let word = format!("user-{}", position + 1);
+            let word = user_word(position);
             let mut from = 0;
             while let Some(at) = text[from..].find(user.as_str()).map(|at| from + at) {
                 let end = at + user.len();
@@ -226,6 +284,10 @@ impl Redactor {
         }
         text
     }
+}
+
+fn user_word(position: usize) -> String {
+    format!("user-{}", position + 1)
 }
 
 /// A pattern for a name that must not be a part of a longer word.
