@@ -1,4 +1,4 @@
-//! From collected events to a recording: clock, pairs of alloc and free, slices, curves.
+//! From collected events to a recording: clock, process, slices, curves, warnings.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 use super::attribute::{Attributed, attribute};
 use super::collect::{Collected, MemoryEvent};
 use super::header::Header;
+use super::pair::pair;
 use crate::model::{
-    Allocation, AllocationFlags, Annotation, BEFORE_NS, Clock, Device, Lane, LaneId, Marker, MarkerKind,
-    NEVER_NS, ProcessHint, Quantity, Recording, Series, Slice, SliceKind, SourceKind, StackId, TimeRange,
-    format_bytes, format_count,
+    Annotation, Clock, Lane, LaneId, Marker, MarkerKind, NEVER_NS, ProcessHint, Quantity, Recording, Series,
+    Slice, SliceKind, SourceKind, TimeRange, format_bytes, format_count,
 };
 
 /// 2000-01-01: absolute times before it are times since boot.
@@ -23,9 +23,9 @@ pub(super) fn recording(
     cut: Option<String>,
     path: &Path,
 ) -> Recording {
+    collected.finish();
     drop_events_at_zero(&mut collected);
-    let offset_ns = header.base_ns.unwrap_or(0);
-    shift(&mut collected, offset_ns);
+    collected.shift(header.base_ns.unwrap_or(0));
     let first_ns = collected.first_ns.unwrap_or(0);
     let clock = if first_ns >= EARLIEST_UNIX_NS { Clock::Unix } else { Clock::Relative };
     let mut recording = Recording::new(SourceKind::Trace, "torch.profiler trace", clock);
@@ -37,13 +37,13 @@ pub(super) fn recording(
     // In the file events stand grouped by thread: pairing them in that order would invent survivors.
     collected.memory.sort_by_key(|event| event.time_ns);
     let attributed = attribute(&mut collected);
-    pair(&mut recording, &collected.memory, &attributed);
+    pair(&mut recording, &collected.memory, &attributed, &processes_of(&collected));
     if let (Some(first_ns), Some(last_ns)) = (collected.first_ns, collected.last_ns) {
         let end_ns = collected.window_end_ns.map_or(last_ns, |end_ns| end_ns.max(last_ns));
         recording.span = Some(TimeRange::new(first_ns, end_ns.saturating_add(1)));
     }
     recording.series = curves(&collected.memory);
-    markers(&mut recording, &collected);
+    markers(&mut recording, &collected, &attributed);
     slices(&mut recording, &collected, &attributed);
     warnings(&mut recording, &collected, header, cut);
     recording.strings = collected.strings;
@@ -74,20 +74,14 @@ fn drop_events_at_zero(collected: &mut Collected) {
     collected.last_ns = bounds.map(|bounds| bounds.1);
 }
 
-fn shift(collected: &mut Collected, offset_ns: i64) {
-    for slice in &mut collected.slices {
-        slice.start_ns = slice.start_ns.saturating_add(offset_ns);
-        slice.end_ns = slice.end_ns.saturating_add(offset_ns);
-    }
-    for event in &mut collected.memory {
-        event.time_ns = event.time_ns.saturating_add(offset_ns);
-    }
-    for event in &mut collected.out_of_memory {
-        event.time_ns = event.time_ns.saturating_add(offset_ns);
-    }
-    for time in [&mut collected.first_ns, &mut collected.last_ns, &mut collected.window_end_ns] {
-        *time = time.map(|time| time.saturating_add(offset_ns));
-    }
+/// The process of each thread, by number.
+fn processes_of(collected: &Collected) -> Vec<u32> {
+    let mut known: FxHashMap<&str, u32> = FxHashMap::default();
+    let mut number = |pid| {
+        let next = known.len() as u32;
+        *known.entry(pid).or_insert(next)
+    };
+    collected.threads.iter().map(|(pid, _)| number(pid.as_str())).collect()
 }
 
 /// The process that did most: of memory events, else of slices.
@@ -119,86 +113,14 @@ fn process_hint(collected: &Collected, header: &Header, path: &Path) -> ProcessH
     ProcessHint { pid, rank: header.rank, world_size: header.world_size, host }
 }
 
-/// Pairs allocs with frees by address, or, where the trace has none, by device and size in their order.
-fn pair(recording: &mut Recording, memory: &[MemoryEvent], attributed: &Attributed) {
-    let mut alive: FxHashMap<(Device, u64), u32> = FxHashMap::default();
-    let mut by_size: FxHashMap<(Device, i64), Vec<u32>> = FxHashMap::default();
-    let table = &mut recording.allocations;
-    table.reserve(memory.len() / 2);
-    let (mut guessed, mut twice) = (0_u64, 0_u64);
-    for (index, event) in memory.iter().enumerate() {
-        let size_bytes = event.bytes.unsigned_abs();
-        let base = Allocation {
-            address: event.address.unwrap_or(0),
-            size_bytes,
-            rounded_bytes: size_bytes,
-            device: event.device,
-            flags: AllocationFlags::TRACE_ONLY,
-            ..Default::default()
-        };
-        if event.bytes >= 0 {
-            let row = table.push(Allocation {
-                alloc_ns: event.time_ns,
-                op: attributed.op[index],
-                stack: attributed.stack[index],
-                ..base
-            });
-            let older = match event.address {
-                Some(address) => alive.insert((event.device, address), row),
-                None => {
-                    by_size.entry((event.device, event.bytes)).or_default().push(row);
-                    None
-                }
-            };
-            if let Some(older) = older {
-                twice += 1;
-                close(table, older as usize, event.time_ns);
-                table.flags[older as usize] = table.flags[older as usize].with(AllocationFlags::FREE_LOST);
-            }
-            continue;
-        }
-        let row = match event.address {
-            Some(address) => alive.remove(&(event.device, address)),
-            None => by_size.get_mut(&(event.device, -event.bytes)).and_then(Vec::pop),
-        };
-        let row = match row {
-            Some(row) => row as usize,
-            None => table.push(Allocation { alloc_ns: BEFORE_NS, ..base }) as usize,
-        };
-        close(table, row, event.time_ns);
-        if event.address.is_none() {
-            guessed += 1;
-            table.flags[row] = table.flags[row].with(AllocationFlags::GUESSED_PAIR);
-        }
-    }
-    table.sort_by_time();
-    if guessed > 0 {
-        recording.warn(
-            "guessed-pairs",
-            format!("the trace has no addresses (PyTorch 1.9 and before): {} frees were paired by size, so that only net changes are sure", format_count(guessed)),
-        );
-    }
-    if twice > 0 {
-        recording.warn(
-            "free-lost",
-            format!("{} addresses were allocated again without a free in between", format_count(twice)),
-        );
-    }
-}
-
-fn close(table: &mut crate::model::Allocations, row: usize, time_ns: i64) {
-    table.free_requested_ns[row] = time_ns;
-    table.free_completed_ns[row] = time_ns;
-}
-
-/// The totals that memory events carry, a curve a device. The CPU has none, and some allocators report zeros.
+/// The totals that memory events carry, a curve a device, the host's last. Some allocators report zeros.
 fn curves(memory: &[MemoryEvent]) -> Vec<Series> {
     let mut curves: Vec<Series> = Vec::new();
     for event in memory {
         for (quantity, total) in
             [(Quantity::Allocated, event.total_allocated), (Quantity::Reserved, event.total_reserved)]
         {
-            let Some(total) = total.filter(|_| !event.device.is_host()) else { continue };
+            let Some(total) = total else { continue };
             let position =
                 curves.iter().position(|series| series.quantity == quantity && series.device == event.device);
             let position = position.unwrap_or_else(|| {
@@ -209,12 +131,14 @@ fn curves(memory: &[MemoryEvent]) -> Vec<Series> {
         }
     }
     curves.retain(|series| series.bytes.iter().any(|&bytes| bytes != 0));
+    curves.sort_by_key(|series| (series.device.is_host(), series.device, series.quantity.clone()));
     curves
 }
 
-fn markers(recording: &mut Recording, collected: &Collected) {
+fn markers(recording: &mut Recording, collected: &Collected, attributed: &Attributed) {
     let unsigned = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
-    for event in &collected.out_of_memory {
+    let stacks = attributed.stack.iter().skip(collected.memory.len());
+    for (event, &stack) in collected.out_of_memory.iter().zip(stacks) {
         let requested_bytes = unsigned(event.requested_bytes);
         recording.markers.push(Marker {
             time_ns: event.time_ns,
@@ -231,7 +155,7 @@ fn markers(recording: &mut Recording, collected: &Collected) {
                 || "out of memory".to_owned(),
                 |bytes| format!("out of memory: {} asked for", format_bytes(bytes)),
             ),
-            stack: StackId::EMPTY,
+            stack,
         });
     }
 }
@@ -288,7 +212,12 @@ fn warnings(recording: &mut Recording, collected: &Collected, header: &Header, c
         let count = format_count(collected.without_time);
         recording.warn("no-time", format!("{count} events have no time and are left out"));
     }
-    if collected.memory.is_empty() {
+    if collected.is_ascend && collected.memory.is_empty() {
+        recording.warn(
+            "no-memory-events",
+            "the trace holds no memory events: Ascend's profiler writes them to operator_memory.csv and memory_record.csv beside it, which can't be read here",
+        );
+    } else if collected.memory.is_empty() {
         recording.warn(
             "no-memory-events",
             "the trace holds no memory events: record with torch.profiler.profile(profile_memory=True)",

@@ -24,6 +24,13 @@ pub(super) struct Event<'a> {
     pub args: Args<'a>,
 }
 
+impl Event<'_> {
+    /// Whether nothing is in it, as in the `{}` that some tools write last.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ph.is_empty() && self.name.is_empty() && self.ts.is_empty()
+    }
+}
+
 /// The arguments that are used, of any kind of event.
 #[derive(Debug, Default)]
 pub(super) struct Args<'a> {
@@ -35,8 +42,12 @@ pub(super) struct Args<'a> {
     pub device_id: Option<i64>,
     pub sequence: Option<i64>,
     pub forward_thread: Option<i64>,
+    pub python_id: Option<i64>,
+    pub python_parent: Option<i64>,
     pub dims: Raw<'a>,
     pub types: Raw<'a>,
+    /// `Concrete Inputs`: the values of inputs that are no tensors.
+    pub concrete: Raw<'a>,
     pub call_stack: Text<'a>,
     /// `args.name` of metadata events.
     pub name: Raw<'a>,
@@ -88,10 +99,13 @@ impl<'de> Deserialize<'de> for Integer {
     }
 }
 
-/// An integer from JSON text: quoted or not, signed, or unsigned with its bits kept.
+/// An integer from JSON text: quoted or not, signed, unsigned with its bits kept, or with decimals that are zero.
 pub(super) fn integer(raw: &str) -> Option<i64> {
     let text = raw.trim_matches('"').trim();
-    text.parse().ok().or_else(|| text.parse::<u64>().ok().map(|value| value as i64))
+    text.parse().ok().or_else(|| text.parse::<u64>().ok().map(|value| value as i64)).or_else(|| {
+        let (whole, decimals) = text.split_once('.')?;
+        decimals.bytes().all(|byte| byte == b'0').then(|| whole.parse().ok())?
+    })
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Event<'a> {
@@ -152,12 +166,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for MaybeArgs<'a> {
                         "Device Id" => &mut args.device_id,
                         "Sequence number" => &mut args.sequence,
                         "Fwd thread id" => &mut args.forward_thread,
+                        "Python id" => &mut args.python_id,
+                        "Python parent id" => &mut args.python_parent,
                         "Input Dims" | "Input dims" => {
                             args.dims = map.next_value::<&'de RawValue>()?.get();
                             continue;
                         }
                         "Input type" | "Input Types" => {
                             args.types = map.next_value::<&'de RawValue>()?.get();
+                            continue;
+                        }
+                        "Concrete Inputs" => {
+                            args.concrete = map.next_value::<&'de RawValue>()?.get();
                             continue;
                         }
                         "Call stack" => {

@@ -31,8 +31,11 @@ pub(super) struct Header {
 
 /// Whether the beginning of a JSON file is a trace's: it has `traceEvents`, or is an array of events.
 pub(super) fn is_trace(head: &[u8]) -> bool {
-    if memmem::find(head, b"\"traceEvents\"").is_some()
-        || memmem::find(head, b"\"baseTimeNanoseconds\"").is_some()
+    let has = |key: &[u8]| memmem::find(head, key).is_some();
+    // Long metadata may push the events out of sight; without any, the schema version stands with the devices.
+    if has(b"\"traceEvents\"")
+        || has(b"\"baseTimeNanoseconds\"")
+        || (has(b"\"schemaVersion\"") && (has(b"\"deviceProperties\"") || has(b"\"distributedInfo\"")))
     {
         return true;
     }
@@ -47,12 +50,21 @@ impl Header {
     pub(super) fn read(&mut self, bytes: &[u8]) {
         self.base_ns = self.base_ns.or_else(|| number(bytes, "baseTimeNanoseconds"));
         if let Some(info) = after_key(bytes, "distributedInfo") {
-            let info = &info[..memchr::memchr(b'}', info).unwrap_or(info.len())];
-            self.rank = self.rank.or_else(|| number(info, "rank")?.try_into().ok());
-            self.world_size = self.world_size.or_else(|| number(info, "world_size")?.try_into().ok());
+            let read: Option<DistributedInfo> =
+                serde_json::Deserializer::from_slice(info).into_iter().next().and_then(Result::ok);
+            // Where it is broken: its own numbers stand before the list of its process groups.
+            let own = &info[..memchr::memchr(b'}', info).unwrap_or(info.len())];
+            let read = read.unwrap_or_else(|| DistributedInfo {
+                rank: number(own, "rank").and_then(|rank| rank.try_into().ok()),
+                world_size: number(own, "world_size").and_then(|size| size.try_into().ok()),
+            });
+            self.rank = self.rank.or(read.rank);
+            self.world_size = self.world_size.or(read.world_size);
         }
+        // Called computeProperties in 2021.
+        let devices = after_key(bytes, "deviceProperties").or_else(|| after_key(bytes, "computeProperties"));
         if self.devices.is_empty()
-            && let Some(list) = after_key(bytes, "deviceProperties")
+            && let Some(list) = devices
         {
             let list: Option<Vec<Properties>> =
                 serde_json::Deserializer::from_slice(list).into_iter().next().and_then(Result::ok);
@@ -74,6 +86,12 @@ impl Header {
     pub(super) fn flag(&self, key: &str) -> Option<bool> {
         self.facts.iter().find(|(known, _)| known == key).map(|(_, value)| value == "1" || value == "true")
     }
+}
+
+#[derive(serde::Deserialize)]
+struct DistributedInfo {
+    rank: Option<u32>,
+    world_size: Option<u32>,
 }
 
 #[derive(serde::Deserialize)]

@@ -1,40 +1,38 @@
 //! Events whose JSON is broken: a quote or backslash in a name, control characters, bare words.
 //!
 //! torch.profiler wrote names without escaping them until 2026. The rule: a text ends at a quote that is followed by
-//! `}` or `]`, or by `,` and a key that events have; whatever comes before belongs to the text. Only events that the
-//! strict reader refuses are read this way.
+//! `,` and a key that belongs at this place, or by the end of the event or of its arguments; whatever comes before
+//! belongs to the text. Only events that the strict reader refuses are read this way.
 
 use memchr::memmem;
 
-/// Keys that events and their arguments have: after a comma, one of these shows that the quote before ended a text.
-const KEYS: &[&str] = &[
-    "ph",
-    "cat",
-    "name",
-    "pid",
-    "tid",
-    "ts",
-    "dur",
-    "args",
-    "id",
-    "bp",
-    "s",
+/// Keys of an event: after a comma, one of these shows that the quote before ended a text.
+const EVENT_KEYS: &[&str] =
+    &["ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp", "s", "sf", "tts"];
+
+/// Keys of an event's arguments, likewise. A list apart, since names are often JSON themselves.
+const ARGS_KEYS: &[&str] = &[
     "External id",
+    "Trace name",
+    "Trace iteration",
     "Record function id",
     "Sequence number",
     "Fwd thread id",
     "Ev Idx",
+    "Profiler Event Index",
     "Python id",
     "Python parent id",
     "Python module id",
     "Python thread",
     "Concrete Inputs",
     "Input type",
+    "Input Types",
+    "Input names",
     "Input Strides",
     "Input Dims",
     "Input dims",
+    "Output dims",
     "Call stack",
-    "Profiler Event Index",
     "Device Type",
     "Device Id",
     "Addr",
@@ -47,11 +45,18 @@ const KEYS: &[&str] = &[
     "device",
     "context",
     "queued",
+    "kind",
     "cbid",
-    "labels",
-    "sort_index",
+    "kernel_hash",
+    "kernel_backend",
+    "kernel_file",
     "Collective name",
-    "dtype",
+    "In msg nelems",
+    "Out msg nelems",
+    "Group size",
+    "Process Group Name",
+    "Process Group Description",
+    "Process Group Ranks",
 ];
 
 /// The part of an event that could be read.
@@ -71,18 +76,14 @@ pub(super) enum Outcome {
     More,
 }
 
-/// How far an event is followed: longer ones are not events but lost quotes.
-const MAX_EVENT_BYTES: usize = 1 << 20;
-
 /// Reads a broken event at the beginning of `bytes`.
 pub(super) fn event(bytes: &[u8], is_last: bool) -> Outcome {
-    let window = &bytes[..bytes.len().min(MAX_EVENT_BYTES)];
-    let mut reader = Reader { bytes: window, at: 0, depth: 0, fields: Vec::new() };
+    let mut reader = Reader { bytes, at: 0, depth: 0, is_last, fields: Vec::new() };
     match reader.object() {
         Some(()) if reader.fields.iter().any(|(key, _)| key == "ts" || key == "ph") => {
             Outcome::Event { event: Repaired { fields: reader.fields }, length: reader.at }
         }
-        None if !is_last && window.len() == bytes.len() => Outcome::More,
+        None if !is_last => Outcome::More,
         _ => Outcome::Skip { length: next_event(bytes) },
     }
 }
@@ -104,6 +105,7 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     depth: usize,
+    is_last: bool,
     fields: Vec<(String, String)>,
 }
 
@@ -203,25 +205,48 @@ impl Reader<'_> {
 
     /// Whether what follows a quote shows that the text ended there. `None` when the bytes end first.
     fn ends_text(&self, after: usize) -> Option<bool> {
-        let rest = self.bytes.get(after..)?;
-        let skip = |rest: &[u8]| rest.iter().position(|byte| !byte.is_ascii_whitespace());
-        let first = skip(rest)?;
-        match rest[first] {
-            b'}' | b']' => Some(true),
-            b',' => {
-                let next = &rest[first + 1..];
-                let next = &next[skip(next)?..];
-                if next.first() != Some(&b'"') {
-                    return Some(false);
+        let is_in_args = self.depth > 1;
+        let keys = if is_in_args { ARGS_KEYS } else { EVENT_KEYS };
+        let after = self.not_blank(after)?;
+        match self.bytes[after] {
+            b',' => self.is_key(after + 1, keys),
+            // The arguments end, and with them the event, or another of its fields follows.
+            b'}' if is_in_args => {
+                let after = self.not_blank(after + 1)?;
+                match self.bytes[after] {
+                    b'}' => Some(true),
+                    b',' => self.is_key(after + 1, EVENT_KEYS),
+                    _ => Some(false),
                 }
-                let end = memchr::memchr(b'"', &next[1..])?;
-                let key = &next[1..=end];
-                let colon = &next[end + 2..];
-                let is_key = skip(colon).is_some_and(|at| colon[at] == b':');
-                Some(is_key && KEYS.iter().any(|known| known.as_bytes() == key))
             }
+            // The event ends: another one follows, or the list does.
+            b'}' => match self.not_blank(after + 1) {
+                Some(next) if self.bytes[next] == b',' => {
+                    let next = self.not_blank(next + 1)?;
+                    Some(matches!(self.bytes[next], b'{' | b']'))
+                }
+                Some(next) => Some(self.bytes[next] == b']'),
+                None if self.is_last => Some(true),
+                None => None,
+            },
             _ => Some(false),
         }
+    }
+
+    fn not_blank(&self, from: usize) -> Option<usize> {
+        let rest = self.bytes.get(from..)?;
+        Some(from + rest.iter().position(|byte| !byte.is_ascii_whitespace())?)
+    }
+
+    /// Whether one of `keys` and a colon stand at `from`.
+    fn is_key(&self, from: usize, keys: &[&str]) -> Option<bool> {
+        let start = self.not_blank(from)?;
+        if self.bytes[start] != b'"' {
+            return Some(false);
+        }
+        let end = start + 1 + memchr::memchr(b'"', &self.bytes[start + 1..])?;
+        let is_known = keys.iter().any(|key| key.as_bytes() == &self.bytes[start + 1..end]);
+        Some(is_known && self.bytes[self.not_blank(end + 1)?] == b':')
     }
 
     /// An array, by brackets outside of texts.
@@ -237,12 +262,13 @@ impl Reader<'_> {
                         return Some(());
                     }
                 }
-                b'"' => {
-                    while self.peek()? != b'"' {
-                        self.at += if self.peek()? == b'\\' { 2 } else { 1 };
+                // A text in an array ends at a quote that a comma or a bracket follows.
+                b'"' => loop {
+                    self.at += 1 + memchr::memchr(b'"', self.bytes.get(self.at..)?)?;
+                    if matches!(self.bytes[self.not_blank(self.at)?], b',' | b']') {
+                        break;
                     }
-                    self.at += 1;
-                }
+                },
                 _ => {}
             }
         }
@@ -274,8 +300,13 @@ mod tests {
         assert_eq!(value(&fields, "name"), "say \"hi\"");
         assert_eq!((value(&fields, "ts"), value(&fields, "Ev Idx")), ("5.250", "3"));
         let fields =
-            read(r#"{"ph": "X", "name": "{"device": "cpu", "dtype2": "f"}(0): g", "pid": 1, "ts": 5}"#);
-        assert_eq!(value(&fields, "name"), r#"{"device": "cpu", "dtype2": "f"}(0): g"#);
+            read(r#"{"ph": "X", "name": "{"device": "cpu", "dtype": "f"}(0): g", "pid": 1, "ts": 5}"#);
+        assert_eq!(value(&fields, "name"), r#"{"device": "cpu", "dtype": "f"}(0): g"#);
+        let fields = read(
+            r#"{"ph": "X", "name": "{"a": {"b": "c"}}", "pid": 1, "ts": 5, "args": {"Call stack": "<ev"il>(1): f;", "Concrete Inputs": ["say "hi""]}}"#,
+        );
+        assert_eq!(value(&fields, "name"), r#"{"a": {"b": "c"}}"#);
+        assert_eq!(value(&fields, "Call stack"), "<ev\"il>(1): f;");
         let fields = read(r#"{"ph": "X", "name": "torch\cuda\x.py(2): f", "ts": 5}"#);
         assert_eq!(value(&fields, "name"), r"torch\cuda\x.py(2): f");
     }
@@ -292,6 +323,6 @@ mod tests {
         let Outcome::Skip { length } = event(b"{\"x\": \"never ends\n  {\"ph\": \"i\"}", true) else {
             panic!("read");
         };
-        assert_eq!(length, 19);
+        assert_eq!(length, 20);
     }
 }
