@@ -55,10 +55,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
             pending_free: totals.apart.pending_free.into(),
             private_pool: totals.apart.private_pool.into(),
         },
-        processes: analysis::compare_processes(index, query)
-            .iter()
-            .map(|summary| process(index, summary))
-            .collect(),
+        processes: processes(index, query),
         groups: groups.iter().map(|group| self::group(index, group)).collect(),
         allocations: rows.iter().map(|&row| allocation(index, row)).collect(),
         allocations_total,
@@ -114,6 +111,13 @@ pub(crate) fn link(index: &Index, link: &model::Link) -> Link {
         allocations: link.allocations,
         matched: link.matched,
     }
+}
+
+/// The processes, those that keep the most first.
+fn processes(index: &Index, query: &Query) -> Vec<Process> {
+    let mut summaries = analysis::compare_processes(index, query);
+    summaries.sort_by_key(|summary| Reverse(summary.survivors.bytes));
+    summaries.iter().map(|summary| process(index, summary)).collect()
 }
 
 fn process(index: &Index, summary: &analysis::ProcessSummary) -> Process {

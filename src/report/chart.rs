@@ -3,8 +3,8 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::{Curve, Report};
-use crate::model::format_bytes;
-use crate::model::time::format_duration;
+use crate::model::time::format_offset;
+use crate::model::{TimeRange, format_bytes};
 
 const WIDTH: f64 = 1_000.0;
 const HEIGHT: f64 = 300.0;
@@ -62,7 +62,10 @@ pub(super) fn chosen(report: &Report) -> Vec<&Curve> {
     };
     let mut curves: Vec<&Curve> =
         report.curves.iter().filter(|curve| rank(curve).is_some()).filter(is_seen).collect();
-    curves.sort_by_key(rank);
+    let stands_out = |curve: &Curve| {
+        report.processes.iter().any(|process| process.is_outlier && process.name == curve.origin)
+    };
+    curves.sort_by_key(|curve| (rank(curve), stands_out(curve)));
     // Of too many, those that are drawn on top say the most.
     curves.split_off(curves.len().saturating_sub(MAX_CURVES))
 }
@@ -80,11 +83,12 @@ pub(super) fn svg(report: &Report) -> Option<Markup> {
 fn picture(report: &Report, with_legend: bool) -> Option<Markup> {
     let curves = chosen(report);
     let top_bytes = curves.iter().flat_map(|curve| &curve.bytes).max()?;
-    let start_ns = report.session.start_ns;
+    let view = view(report, &curves);
+    let start_ns = view.start_ns;
     let step_bytes = tick_bytes(*top_bytes as f64);
     let scale = Scale {
         start_ns,
-        end_ns: report.session.end_ns.max(start_ns.saturating_add(1)),
+        end_ns: view.end_ns.max(start_ns.saturating_add(1)),
         top_bytes: (*top_bytes as f64 / step_bytes).ceil().max(1.0) * step_bytes,
     };
     let base = HEIGHT - BOTTOM;
@@ -123,11 +127,29 @@ fn picture(report: &Report, with_legend: bool) -> Option<Markup> {
                 @let time_ns = start_ns.saturating_add(scale.duration_ns() / 4 * part);
                 @let anchor = match part { 0 => "start", 4 => "end", _ => "middle" };
                 text x=(number(scale.x(time_ns))) y=(base + 29.0) text-anchor=(anchor) {
-                    "+" (format_duration(time_ns.saturating_sub(report.session.start_ns)))
+                    (format_offset(time_ns, report.session.start_ns))
                 }
             }
         }
     })
+}
+
+/// The part of the session that is drawn: where processes recorded, and the range, with some room on both sides. A log
+/// of the driver often runs for long before and after.
+fn view(report: &Report, curves: &[&Curve]) -> TimeRange {
+    let session = TimeRange::new(report.session.start_ns, report.session.end_ns);
+    let recorded = curves
+        .iter()
+        .filter(|curve| curve.is_step)
+        .filter_map(|curve| Some(TimeRange::new(*curve.times_ns.first()?, *curve.times_ns.last()?)))
+        .reduce(TimeRange::union);
+    let Some(recorded) = recorded else { return session };
+    let whole = recorded.union(TimeRange::new(report.range.start_ns, report.range.end_ns));
+    let room_ns = whole.duration_ns() / 20;
+    TimeRange {
+        start_ns: whole.start_ns.saturating_sub(room_ns).max(session.start_ns),
+        end_ns: whole.end_ns.saturating_add(room_ns).min(session.end_ns),
+    }
 }
 
 /// A step between grid lines that gives two to five of them, as a round figure of KiB, MiB or GiB.

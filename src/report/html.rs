@@ -2,7 +2,9 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::words::{apart_rows, clock_text, group_label, notes, spans, steps_text, total_rows};
+use super::words::{
+    apart_rows, clock_text, group_label, has_allocations, notes, spans, steps_text, total_rows,
+};
 use super::{Allocation, Finding, Group, Process, Report, chart};
 use crate::model::time::{format_duration, format_offset, format_unix};
 use crate::model::{format_bytes, format_bytes_exact, format_count, format_delta_bytes};
@@ -31,10 +33,10 @@ pub(super) fn render(report: &Report) -> String {
                     p.soft { (scope(report)) }
                 }
                 main {
-                    (totals(report))
+                    @if has_allocations(report) { (totals(report)) }
                     (curves(report))
                     (findings(report))
-                    (groups(report))
+                    @if has_allocations(report) { (groups(report)) }
                     (processes(report))
                     (allocations(report))
                     (sources(report))
@@ -50,9 +52,9 @@ pub(super) fn render(report: &Report) -> String {
 fn scope(report: &Report) -> String {
     let range = &report.range;
     format!(
-        "{} of {}: {} to {}, {}",
-        range.label,
+        "{}; {}; {} to {}, {}",
         report.selection,
+        range.label,
         format_unix(range.start_ns),
         format_unix(range.end_ns),
         format_duration(range.end_ns.saturating_sub(range.start_ns))
@@ -160,7 +162,7 @@ fn groups(report: &Report) -> Markup {
                 p { "Nothing: every allocation of the range was freed." }
             } @else {
                 div.wide {
-                    table {
+                    table.groups {
                         thead {
                             tr {
                                 th { (group_label(report)) }
@@ -171,9 +173,7 @@ fn groups(report: &Report) -> Markup {
                                 th { "ops" }
                             }
                         }
-                        tbody {
-                            @for group in report.groups.iter().take(MAX_GROUPS) { (group_row(group, all)) }
-                        }
+                        @for group in report.groups.iter().take(MAX_GROUPS) { (group_rows(group, all)) }
                     }
                 }
                 @if report.groups.len() > MAX_GROUPS {
@@ -184,26 +184,31 @@ fn groups(report: &Report) -> Markup {
     }
 }
 
-fn group_row(group: &Group, all_bytes: u64) -> Markup {
+fn group_rows(group: &Group, all_bytes: u64) -> Markup {
     let share = group.bytes as f64 / all_bytes.max(1) as f64 * 100.0;
     html! {
-        tr {
-            td {
-                @if group.stack.is_empty() {
+        tbody {
+            tr {
+                td {
                     span.mono { (group.key) }
-                } @else {
-                    details {
-                        summary { span.mono { (group.key) } }
-                        pre { (group.stack.join("\n")) }
+                    span.share style=(format!("width:{share:.1}%")) {}
+                }
+                td.number title=(format_bytes_exact(group.bytes)) { (format_bytes(group.bytes)) }
+                td.number { (format_count(group.count)) }
+                td.number { @if let Some(steps) = group.steps { (format_bytes(steps.per_step_bytes)) } }
+                td.time { @if let Some(steps) = group.steps { (steps_text(steps)) } }
+                td.mono { (group.ops.join(", ")) }
+            }
+            @if !group.stack.is_empty() {
+                tr {
+                    td colspan="6" {
+                        details.stack {
+                            summary.soft { "Stack" }
+                            pre { (group.stack.join("\n")) }
+                        }
                     }
                 }
-                span.share style=(format!("width:{share:.1}%")) {}
             }
-            td.number title=(format_bytes_exact(group.bytes)) { (format_bytes(group.bytes)) }
-            td.number { (format_count(group.count)) }
-            td.number { @if let Some(steps) = group.steps { (format_bytes(steps.per_step_bytes)) } }
-            td.time { @if let Some(steps) = group.steps { (steps_text(steps)) } }
-            td.mono { (group.ops.join(", ")) }
         }
     }
 }
@@ -250,7 +255,7 @@ fn allocations(report: &Report) -> Markup {
     let shown = &report.allocations[..report.allocations.len().min(MAX_ALLOCATIONS)];
     html! {
         @if !shown.is_empty() {
-            section {
+            section.screen {
                 h2 { "The largest of them" }
                 details {
                     summary {

@@ -4,7 +4,9 @@
 
 use std::fmt::Write as _;
 
-use super::words::{apart_rows, clock_text, group_label, notes, spans, steps_text, total_rows};
+use super::words::{
+    apart_rows, clock_text, group_label, has_allocations, notes, spans, steps_text, total_rows,
+};
 use super::{Finding, Group, Process, Report};
 use crate::model::time::format_unix;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
@@ -37,12 +39,15 @@ pub(super) fn render(report: &Report) -> String {
 fn totals(out: &mut String, report: &Report) {
     let _ = writeln!(
         out,
-        "{} of {}, {} to {}\n",
-        escape(&report.range.label),
+        "{}; {}; {} to {}\n",
         escape(&report.selection),
+        escape(&report.range.label),
         format_unix(report.range.start_ns),
         format_unix(report.range.end_ns)
     );
+    if !has_allocations(report) {
+        return;
+    }
     out.push_str("| | allocations | bytes |\n| --- | ---: | ---: |\n");
     for row in total_rows(report) {
         let strong = if row.is_chosen { "**" } else { "" };

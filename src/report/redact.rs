@@ -248,7 +248,9 @@ impl Redactor {
         }
         let before = found.name("before").map_or("", |before| before.as_str());
         let path = found.name("path").map_or("", |path| path.as_str());
-        format!("{before}{}", self.path(path))
+        // The pattern takes the sign before a path first, so a path that has a word of its own comes here too.
+        let word = self.names.get(path).cloned();
+        format!("{before}{}", word.unwrap_or_else(|| self.path(path)))
     }
 
     /// `/home/ann/project/train.py` → `folder-1/train.py`; what lies in an installed package keeps its place there.
@@ -262,6 +264,7 @@ impl Redactor {
             return format!("{kept}{}", &forward[after..]);
         }
         let Some((folder, file)) = forward.rsplit_once('/') else { return forward };
+        let file = self.names.get(file).map_or(file, String::as_str).to_owned();
         format!("{}/{file}", self.words.of("folder", folder))
     }
 

@@ -6,10 +6,16 @@ use crate::analysis::{DeviceFilter, Index, Selection};
 use crate::model::time::{format_duration, format_offset};
 use crate::model::{Step, TimeRange, format_bytes, format_bytes_exact, format_count, format_delta_bytes};
 
+/// The kind of the finding that says that all is well.
+const NO_GROWTH: &str = "no_growth";
+
 /// The range in words: `steps 8 to 15` when it begins and ends at steps, else offsets from the session's start.
 pub fn range_label(index: &Index, selection: Selection, range: TimeRange) -> String {
     let session = &index.session;
-    if range == session.span {
+    let recorded =
+        selection.processes(session).map(|id| session.process(id).recorded).reduce(TimeRange::union);
+    let whole = recorded.unwrap_or(session.span);
+    if range.start_ns <= whole.start_ns && whole.end_ns <= range.end_ns {
         return "the whole run".to_owned();
     }
     let by_steps = selection.processes(session).find_map(|id| steps_label(&session.process(id).steps, range));
@@ -39,6 +45,7 @@ pub(super) fn selection_text(index: &Index, selection: Selection) -> String {
     let process = match selection.process {
         Some(id) => index.session.process(id).label.clone(),
         None => match index.session.processes.as_slice() {
+            [] => "no process".to_owned(),
             [one] => one.label.clone(),
             processes => format!("all {} processes", format_count(processes.len() as u64)),
         },
@@ -62,21 +69,34 @@ pub(super) fn summary(report: &Report, place: &str) -> String {
     if total.count == 0 {
         return nothing_kept(report, place);
     }
-    let found = format!("vramscope found {} {definition} in {place}", format_bytes(total.bytes));
-    match report.groups.first() {
-        Some(group) if group.bytes.saturating_mul(2) > total.bytes => {
-            format!("{found}, most of it at {}", group.call_site)
+    let most = report.groups.first().map(|group| {
+        let is_most = group.bytes.saturating_mul(2) > total.bytes;
+        let share = if is_most { "most".to_owned() } else { format_bytes(group.bytes) };
+        format!(", {share} of it at {}", group.call_site)
+    });
+    let bytes = format_bytes(total.bytes);
+    let most = most.unwrap_or_default();
+    match report.findings.first() {
+        Some(finding) if finding.kind == NO_GROWTH => {
+            format!("{}; {bytes} of {place} stay until the end{most}", finding.title)
         }
-        Some(group) => format!("{found}, {} of it at {}", format_bytes(group.bytes), group.call_site),
-        None => found,
+        Some(finding) if finding.severity != Severity::Info.name() && !names_first_group(report, finding) => {
+            format!("vramscope found {bytes} {definition} in {place}{most}. {}", finding.title)
+        }
+        _ => format!("vramscope found {bytes} {definition} in {place}{most}"),
     }
+}
+
+/// Whether the summary names the place of a finding already.
+fn names_first_group(report: &Report, finding: &super::Finding) -> bool {
+    let first = report.groups.first().map(|group| &group.call_site);
+    first.is_some_and(|call_site| finding.call_sites.contains(call_site))
 }
 
 /// Nothing is kept, but a finding may still tell why memory grows.
 fn nothing_kept(report: &Report, place: &str) -> String {
     let finding = report.findings.iter().find(|finding| finding.severity != Severity::Info.name());
-    let has_allocations = report.processes.iter().any(|process| process.allocations > 0);
-    match (finding, has_allocations) {
+    match (finding, has_allocations(report)) {
         (Some(finding), true) => format!("vramscope found nothing kept in {place}, but: {}", finding.title),
         (Some(finding), false) => finding.title.clone(),
         (None, true) if report.survivors.allocated.count == 0 => {
@@ -90,6 +110,11 @@ fn nothing_kept(report: &Report, place: &str) -> String {
                 .to_owned()
         }
     }
+}
+
+/// Whether there is anything that could be kept: logs alone tell curves only.
+pub(super) fn has_allocations(report: &Report) -> bool {
+    report.processes.iter().any(|process| process.allocations > 0)
 }
 
 /// A line of the table of totals.
