@@ -35,9 +35,9 @@ pub(super) fn render(report: &Report) -> String {
                 main {
                     @if has_allocations(report) { (totals(report)) }
                     (curves(report))
+                    (processes(report))
                     (findings(report))
                     @if has_allocations(report) { (groups(report)) }
-                    (processes(report))
                     (allocations(report))
                     (sources(report))
                     (apart(report))

@@ -19,11 +19,11 @@ pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "**{}**\n", escape(&report.summary));
     totals(&mut out, report);
-    findings(&mut out, &report.findings);
-    groups(&mut out, report);
     if report.processes.len() > 1 {
         processes(&mut out, &report.processes);
     }
+    findings(&mut out, &report.findings);
+    groups(&mut out, report);
     sources(&mut out, report);
     if !report.command.is_empty() {
         let _ = writeln!(

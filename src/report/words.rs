@@ -8,6 +8,8 @@ use crate::model::{Step, TimeRange, format_bytes, format_bytes_exact, format_cou
 
 /// The kind of the finding that says that all is well.
 const NO_GROWTH: &str = "no_growth";
+/// The kind of the finding about a run that ended in an out-of-memory error.
+const OUT_OF_MEMORY: &str = "oom";
 
 /// The range in words: `steps 8 to 15` when it begins and ends at steps, else offsets from the session's start.
 pub fn range_label(index: &Index, selection: Selection, range: TimeRange) -> String {
@@ -87,10 +89,10 @@ pub(super) fn summary(report: &Report, place: &str) -> String {
     }
 }
 
-/// Whether the summary names the place of a finding already.
+/// Whether the summary says what a finding says by naming its place. How a run ended must be said.
 fn names_first_group(report: &Report, finding: &super::Finding) -> bool {
     let first = report.groups.first().map(|group| &group.call_site);
-    first.is_some_and(|call_site| finding.call_sites.contains(call_site))
+    finding.kind != OUT_OF_MEMORY && first.is_some_and(|call_site| finding.call_sites.contains(call_site))
 }
 
 /// Nothing is kept, but a finding may still tell why memory grows.
