@@ -2,6 +2,7 @@
 
 mod cli;
 mod figures;
+mod layouts;
 mod mutations;
 mod report;
 mod support;

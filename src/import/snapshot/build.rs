@@ -1,9 +1,11 @@
 //! From a snapshot's rows to a recording: allocs meet their frees, segments tell what the events can't.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use super::pickle::{Kind, Object, Unpickled, Value};
-use super::rows::{Action, BLOCK, EVENT, Event, NO_TIME, Rows, get, integer, unsigned, word};
+use super::rows::{Action, BLOCK, Event, NO_TIME, Rows, get, integer, unsigned, word};
 use crate::import::ImportError;
 use crate::model::{
     Allocation, AllocationFlags, Annotation, BEFORE_NS, Block, BlockState, Clock, Device, Marker, MarkerKind,
@@ -114,20 +116,18 @@ impl<'a> Root<'a> {
             .collect()
     }
 
-    /// The events of each device, as indices.
-    fn traces(&self) -> Vec<Vec<u32>> {
-        self.list(word::device_traces)
-            .iter()
-            .map(|&trace| {
-                let events = self.items(Some(trace)).iter();
-                events
-                    .filter_map(|event| match event {
-                        Value::Made(EVENT, index) => Some(*index),
-                        _ => None,
-                    })
-                    .collect()
-            })
-            .collect()
+    /// The events of each device, as ranges of rows.
+    fn traces(&self) -> Vec<Vec<Range<u32>>> {
+        let runs = |trace: &Value| {
+            let items = self.items(Some(*trace)).iter();
+            items
+                .filter_map(|item| match item {
+                    Value::Run(start, count) => Some(*start..start.saturating_add(*count)),
+                    _ => None,
+                })
+                .collect()
+        };
+        self.list(word::device_traces).iter().map(runs).collect()
     }
 
     /// What a cut pickle lacks, in words.
@@ -214,24 +214,36 @@ impl Builder<'_> {
     }
 
     /// Turns one device's events into rows and returns which are alive after the last.
-    fn events(&mut self, device_index: usize, trace: &[u32]) -> Alive {
+    fn events(&mut self, device_index: usize, trace: &[Range<u32>]) -> Alive {
         let device = Device::cuda(device_index as i64);
         let rows = self.rows;
-        let event_of = |index: u32| rows.events.get(index as usize).map(|event| (index, event));
-        let mut events: Vec<(u32, &Event)> = trace.iter().filter_map(|&index| event_of(index)).collect();
-        if self.has_times && !events.is_sorted_by_key(|(_, event)| event.time_us) {
-            events.sort_by_key(|(_, event)| event.time_us);
+        let in_order = || {
+            trace
+                .iter()
+                .cloned()
+                .flatten()
+                .filter_map(|index| Some((index, rows.events.get(index as usize)?)))
+        };
+        let mut sorted: Vec<(u32, &Event)> = Vec::new();
+        if self.has_times && !in_order().is_sorted_by_key(|(_, event)| event.time_us) {
+            sorted.extend(in_order());
+            sorted.sort_by_key(|(_, event)| event.time_us);
             self.recording.warn(
                 "time-steps-back",
                 format!("events of {device} stood out of order and were sorted by time"),
             );
         }
+        let events: Box<dyn Iterator<Item = (u32, &Event)>> =
+            if sorted.is_empty() { Box::new(in_order()) } else { Box::new(sorted.iter().copied()) };
+        let count = in_order().count();
+        let mut bounds: Option<(i64, i64)> = None;
         let mut alive = Alive::default();
         let mut without_alloc = 0_u64;
         let mut lost_frees = 0_u64;
-        self.recording.allocations.reserve(events.len() / 3);
-        for &(index, event) in &events {
+        self.recording.allocations.reserve(count / 3);
+        for (index, event) in events {
             let time_ns = self.time_ns(event, index);
+            bounds = Some(bounds.map_or((time_ns, time_ns), |(first_ns, _)| (first_ns, time_ns)));
             match event.action {
                 Action::Alloc => {
                     let row = self.recording.allocations.push(self.row(event, device, time_ns));
@@ -285,10 +297,9 @@ impl Builder<'_> {
                 Action::UserDefined | Action::Unknown => {}
             }
         }
-        self.recording.events += events.len() as u64;
-        if let (Some(&(first, first_event)), Some(&(last, last_event))) = (events.first(), events.last()) {
-            let start_ns = self.time_ns(first_event, first);
-            let span = TimeRange::new(start_ns, self.time_ns(last_event, last).saturating_add(1));
+        self.recording.events += count as u64;
+        if let Some((first_ns, last_ns)) = bounds {
+            let span = TimeRange::new(first_ns, last_ns.saturating_add(1));
             self.recording.span = Some(self.recording.span.map_or(span, |known| known.union(span)));
         }
         if without_alloc > 0 {

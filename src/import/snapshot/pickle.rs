@@ -22,9 +22,14 @@ pub(super) enum Value {
     Str(StrId),
     /// A list, tuple, dict or set: an index into the machine's objects.
     Object(u32),
-    /// What the builder made of a dict.
-    Made(u32, u32),
+    /// What the builder made of a dict: its kind and index.
+    Made(u8, u32),
+    /// In lists: so many made values of [`RUN_KIND`] in a row, from this index on.
+    Run(u32, u32),
 }
+
+/// The kind of made values that lists keep as runs, since snapshots list millions of them.
+pub(super) const RUN_KIND: u8 = 0;
 
 /// A container.
 #[derive(Debug, Default)]
@@ -38,6 +43,20 @@ pub(super) struct Object {
     memo_slot: u32,
 }
 
+impl Object {
+    /// Adds an item to a list; made values in a row become a run.
+    fn push(&mut self, value: Value) {
+        if let Value::Made(RUN_KIND, index) = value {
+            match self.items.last_mut() {
+                Some(Value::Run(start, count)) if start.wrapping_add(*count) == index => *count += 1,
+                _ => self.items.push(Value::Run(index, 1)),
+            }
+            return;
+        }
+        self.items.push(value);
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     #[default]
@@ -45,10 +64,23 @@ pub(super) enum Kind {
     Dict,
 }
 
-/// Takes dicts as they are completed.
+/// A value of the memo, half as large: what is memoized is nearly always a text or a container.
+#[derive(Clone, Copy, Debug)]
+enum Memo {
+    Str(StrId),
+    Object(u32),
+    Made(u8, u32),
+    /// An index into [`Machine::other_memo`].
+    Other(u32),
+}
+
+/// Takes dicts and lists as they are completed.
 pub(super) trait Builder {
     /// What to keep instead of a dict with these keys and values; `None` keeps the dict.
     fn dict(&mut self, items: &[Value], objects: &mut [Object]) -> Option<Value>;
+
+    /// What to keep instead of a list with these items; `None` keeps the list.
+    fn list(&mut self, items: &[Value]) -> Option<Value>;
 }
 
 /// What a pickle held.
@@ -102,6 +134,9 @@ const REFUSED: &[(u8, &str)] = &[
     (0x98, "READONLY_BUFFER"),
 ];
 
+/// Python's pickler appends this many items at a time: a shorter batch is a list's last.
+const BATCH_ITEMS: usize = 1000;
+
 /// Runs a pickle of plain data. `strings` may hold strings whose ids the builder knows.
 pub(super) fn unpickle(
     bytes: &[u8],
@@ -115,6 +150,7 @@ pub(super) fn unpickle(
         stack: Vec::new(),
         marks: Vec::new(),
         memo: Vec::new(),
+        other_memo: Vec::new(),
         objects: Vec::new(),
         free: Vec::new(),
         strings,
@@ -138,7 +174,8 @@ struct Machine<'a, B> {
     at: usize,
     stack: Vec<Value>,
     marks: Vec<usize>,
-    memo: Vec<Value>,
+    memo: Vec<Memo>,
+    other_memo: Vec<Value>,
     objects: Vec<Object>,
     /// Objects whose dict the builder took, to be used again.
     free: Vec<u32>,
@@ -292,8 +329,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             b']' | b')' | 0x8f => self.new_object(Kind::List, Vec::new()),
             b'd' => {
                 let items = self.items()?;
-                self.new_object(Kind::Dict, Vec::new());
-                self.set_items(&items)?;
+                self.new_object(Kind::Dict, items);
             }
             b'l' | b't' | 0x91 => {
                 let items = self.items()?;
@@ -310,27 +346,19 @@ impl<'a, B: Builder> Machine<'a, B> {
             }
             b'a' => {
                 let value = self.pop()?;
-                self.append(&[value])?;
+                let value = self.settle(value);
+                self.append(value)?;
             }
             b'e' | 0x90 => {
-                let mark = self.marks.pop().ok_or(Fault::Bad("a mark is missing"))?;
-                let target = mark.checked_sub(1).and_then(|index| self.stack.get(index).copied());
-                let Some(Value::Object(list)) = target else {
-                    return Err(Fault::Bad("items without a list"));
-                };
-                // The list stands below the mark on the stack, not among the items.
-                self.objects[list as usize].items.extend_from_slice(&self.stack[mark..]);
-                self.stack.truncate(mark);
+                self.append_from_mark()?;
             }
             b's' => {
                 let value = self.pop()?;
+                let value = self.settle(value);
                 let key = self.pop()?;
                 self.set_items(&[key, value])?;
             }
-            b'u' => {
-                let items = self.items()?;
-                self.set_items(&items)?;
-            }
+            b'u' => self.set_items_from_mark()?,
             // Stack and frames.
             b'0' => {
                 self.pop()?;
@@ -419,23 +447,36 @@ impl<'a, B: Builder> Machine<'a, B> {
     }
 
     fn get(&mut self, slot: usize) -> Step<()> {
-        let value = *self.memo.get(slot).ok_or(Fault::Bad("a memo entry is missing"))?;
+        let value = match *self.memo.get(slot).ok_or(Fault::Bad("a memo entry is missing"))? {
+            Memo::Str(id) => Value::Str(id),
+            Memo::Object(object) => Value::Object(object),
+            Memo::Made(kind, index) => Value::Made(kind, index),
+            Memo::Other(index) => self.other_memo.get(index as usize).copied().unwrap_or(Value::None),
+        };
         self.stack.push(value);
         Ok(())
     }
 
     fn put(&mut self, slot: usize) -> Step<()> {
-        let value = *self.stack.last().ok_or(Fault::Bad("the stack is empty"))?;
-        if let Value::Object(object) = value {
-            self.objects[object as usize].memo_slot = slot as u32;
-        }
+        let memo = match *self.stack.last().ok_or(Fault::Bad("the stack is empty"))? {
+            Value::Str(id) => Memo::Str(id),
+            Value::Object(object) => {
+                self.objects[object as usize].memo_slot = slot as u32;
+                Memo::Object(object)
+            }
+            Value::Made(kind, index) => Memo::Made(kind, index),
+            other => {
+                self.other_memo.push(other);
+                Memo::Other(self.other_memo.len() as u32 - 1)
+            }
+        };
         match slot.cmp(&self.memo.len()) {
-            std::cmp::Ordering::Less => self.memo[slot] = value,
-            std::cmp::Ordering::Equal => self.memo.push(value),
+            std::cmp::Ordering::Less => self.memo[slot] = memo,
+            std::cmp::Ordering::Equal => self.memo.push(memo),
             // Picklers number the memo without large gaps: an index far beyond the file's size is damage.
             std::cmp::Ordering::Greater if slot <= self.bytes.len() => {
-                self.memo.resize(slot, Value::None);
-                self.memo.push(value);
+                self.memo.resize(slot, Memo::Other(u32::MAX));
+                self.memo.push(memo);
             }
             std::cmp::Ordering::Greater => return Err(Fault::Bad("a memo index is out of range")),
         }
@@ -481,42 +522,126 @@ impl<'a, B: Builder> Machine<'a, B> {
         self.stack.push(Value::Object(index));
     }
 
-    /// Adds keys and values to the dict on top, then offers it to the builder.
-    fn set_items(&mut self, items: &[Value]) -> Step<()> {
-        match self.stack.last().copied() {
-            Some(Value::Object(dict)) if self.objects[dict as usize].kind == Kind::Dict => {
-                self.objects[dict as usize].items.extend_from_slice(items);
-                self.offer(dict);
-                Ok(())
-            }
+    /// SETITEMS: keys and values above the mark go to the dict below it. A dict that was empty is offered to the builder
+    /// straight from the stack: of a snapshot's millions of events none is ever copied.
+    fn set_items_from_mark(&mut self) -> Step<()> {
+        let mark = self
+            .marks
+            .pop()
+            .filter(|&mark| mark <= self.stack.len())
+            .ok_or(Fault::Bad("a mark is missing"))?;
+        let dict = match mark.checked_sub(1).and_then(|below| self.stack.get(below)) {
+            Some(&Value::Object(dict)) if self.objects[dict as usize].kind == Kind::Dict => dict,
             // A dict that the builder took and that goes on: what comes late is not needed.
-            Some(Value::Made(..)) => Ok(()),
-            _ => Err(Fault::Bad("items without a dict")),
+            Some(Value::Made(..)) => {
+                self.stack.truncate(mark);
+                return Ok(());
+            }
+            _ => return Err(Fault::Bad("items without a dict")),
+        };
+        let made = if self.objects[dict as usize].items.is_empty() {
+            self.builder.dict(&self.stack[mark..], &mut self.objects)
+        } else {
+            None
+        };
+        match made {
+            Some(made) => self.replace(dict, made, mark - 1),
+            None => self.objects[dict as usize].items.extend_from_slice(&self.stack[mark..]),
         }
+        self.stack.truncate(mark);
+        Ok(())
     }
 
-    /// Lets the builder take the dict on top of the stack.
-    fn offer(&mut self, dict: u32) {
+    /// SETITEM and DICT: adds keys and values to the dict on top.
+    fn set_items(&mut self, items: &[Value]) -> Step<()> {
+        let dict = match self.stack.last() {
+            Some(&Value::Object(dict)) if self.objects[dict as usize].kind == Kind::Dict => dict,
+            Some(Value::Made(..)) => return Ok(()),
+            _ => return Err(Fault::Bad("items without a dict")),
+        };
+        self.objects[dict as usize].items.extend_from_slice(items);
+        // Protocol 0 sets items one by one: a dict is complete when the next thing happens to it, so that it is offered
+        // when it joins a list or another dict (see `settle`).
+        Ok(())
+    }
+
+    /// What the builder makes of a dict that is complete, or the value as it is.
+    fn settle(&mut self, value: Value) -> Value {
+        let Value::Object(dict) = value else { return value };
+        if self.objects[dict as usize].kind != Kind::Dict {
+            return value;
+        }
         let items = std::mem::take(&mut self.objects[dict as usize].items);
         let made = self.builder.dict(&items, &mut self.objects);
         let object = &mut self.objects[dict as usize];
         object.items = items;
-        if let Some(made) = made {
-            if let Some(slot) = self.memo.get_mut(object.memo_slot as usize) {
-                *slot = made;
+        match made {
+            Some(made) => {
+                object.items.clear();
+                self.forget(dict, made);
+                made
             }
-            object.items.clear();
-            self.free.push(dict);
-            if let Some(top) = self.stack.last_mut() {
-                *top = made;
-            }
+            None => value,
         }
     }
 
-    fn append(&mut self, items: &[Value]) -> Step<()> {
+    /// Puts what the builder made of an object in its place, on the stack and in the memo.
+    fn replace(&mut self, object: u32, made: Value, at: usize) {
+        self.forget(object, made);
+        self.stack[at] = made;
+    }
+
+    /// Lets the memo hold what the builder made of an object, whose place can be used again.
+    fn forget(&mut self, object: u32, made: Value) {
+        if let (Some(slot), Value::Made(kind, index)) =
+            (self.memo.get_mut(self.objects[object as usize].memo_slot as usize), made)
+        {
+            *slot = Memo::Made(kind, index);
+        }
+        self.free.push(object);
+    }
+
+    /// APPENDS: items above the mark go to the list below it. A list that they complete is offered to the builder.
+    fn append_from_mark(&mut self) -> Step<()> {
+        let mark = self
+            .marks
+            .pop()
+            .filter(|&mark| mark <= self.stack.len())
+            .ok_or(Fault::Bad("a mark is missing"))?;
+        let list = match mark.checked_sub(1).and_then(|below| self.stack.get(below)) {
+            Some(&Value::Object(list)) => list,
+            // A list that the builder took and that goes on: what comes late is not needed.
+            Some(Value::Made(..)) => {
+                self.stack.truncate(mark);
+                return Ok(());
+            }
+            _ => return Err(Fault::Bad("items without a list")),
+        };
+        for index in mark..self.stack.len() {
+            let value = self.stack[index];
+            if let Value::Object(_) = value {
+                self.stack[index] = self.settle(value);
+            }
+        }
+        let is_whole = self.objects[list as usize].items.is_empty() && self.stack.len() - mark < BATCH_ITEMS;
+        let made = if is_whole { self.builder.list(&self.stack[mark..]) } else { None };
+        match made {
+            Some(made) => self.replace(list, made, mark - 1),
+            None => {
+                let object = &mut self.objects[list as usize];
+                for &value in &self.stack[mark..] {
+                    object.push(value);
+                }
+            }
+        }
+        self.stack.truncate(mark);
+        Ok(())
+    }
+
+    fn append(&mut self, item: Value) -> Step<()> {
         match self.stack.last() {
             Some(&Value::Object(list)) => {
-                self.objects[list as usize].items.extend_from_slice(items);
+                self.objects[list as usize].push(item);
                 Ok(())
             }
             _ => Err(Fault::Bad("items without a list")),
@@ -538,13 +663,15 @@ impl<'a, B: Builder> Machine<'a, B> {
                         && let [.., Value::Object(list), last] = items[..]
                         && self.objects[list as usize].kind == Kind::List
                     {
-                        self.objects[list as usize].items.push(last);
+                        self.objects[list as usize].push(last);
                     }
                     items.truncate(items.len() / 2 * 2);
                     // Not offered to the builder unless it is the outermost: an event without all its keys is not complete.
                     self.objects[target as usize].items.append(&mut items);
                 }
-                Some(Value::Object(target)) => self.objects[target as usize].items.append(&mut items),
+                Some(Value::Object(target)) => {
+                    items.drain(..).for_each(|item| self.objects[target as usize].push(item))
+                }
                 // A key without its value yet, or nothing: what was collected stays on the stack for the next mark.
                 _ => self.stack.append(&mut items),
             }
@@ -571,7 +698,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             } else if let Value::Object(list) = self.stack[below - 1]
                 && self.objects[list as usize].kind == Kind::List
             {
-                self.objects[list as usize].items.push(value);
+                self.objects[list as usize].push(value);
             }
         }
     }

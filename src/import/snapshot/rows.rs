@@ -40,9 +40,11 @@ words! {
 }
 
 /// What a [`Value::Made`] is, in its first half.
-pub(super) const EVENT: u32 = 0;
-pub(super) const FRAME: u32 = 1;
-pub(super) const BLOCK: u32 = 2;
+pub(super) const EVENT: u8 = super::pickle::RUN_KIND;
+pub(super) const FRAME: u8 = 1;
+pub(super) const BLOCK: u8 = 2;
+/// The stack of a list of frames.
+pub(super) const STACK: u8 = 3;
 
 /// What happened. `Unknown` counts in the machine's strings are kept beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +130,6 @@ pub(super) fn unsigned(value: Option<Value>) -> u64 {
 
 impl Builder for Rows {
     fn dict(&mut self, items: &[Value], objects: &mut [Object]) -> Option<Value> {
-        // The first key tells, in the order that PyTorch writes: a look at all keys decides.
         if let Some(Value::Str(action)) = get(items, word::action) {
             return self.event(items, action, objects);
         }
@@ -144,9 +145,24 @@ impl Builder for Rows {
         }
         None
     }
+
+    fn list(&mut self, items: &[Value]) -> Option<Value> {
+        let is_stack = items.iter().all(|item| matches!(item, Value::Made(FRAME, _)));
+        is_stack.then(|| Value::Made(STACK, self.intern(items).0))
+    }
 }
 
 impl Rows {
+    /// The stack of frames, innermost first.
+    fn intern(&mut self, frames: &[Value]) -> StackId {
+        self.frame_ids.clear();
+        self.frame_ids.extend(frames.iter().filter_map(|item| match item {
+            Value::Made(FRAME, frame) => Some(FrameId(*frame)),
+            _ => None,
+        }));
+        self.stacks.intern_innermost_first(&self.frame_ids)
+    }
+
     fn event(&mut self, items: &[Value], action: StrId, objects: &mut [Object]) -> Option<Value> {
         let action = match action {
             word::alloc => Action::Alloc,
@@ -237,15 +253,14 @@ impl Rows {
 
     /// The stack of a list of frames, innermost first; kept beside the list, since thousands of events share it.
     pub(super) fn stack(&mut self, frames: Option<Value>, objects: &mut [Object]) -> StackId {
-        let Some(Value::Object(list)) = frames else { return StackId::EMPTY };
-        let Some(list) = objects.get_mut(list as usize) else { return StackId::EMPTY };
+        let list = match frames {
+            Some(Value::Made(STACK, stack)) => return StackId(stack),
+            Some(Value::Object(list)) => objects.get_mut(list as usize),
+            _ => None,
+        };
+        let Some(list) = list else { return StackId::EMPTY };
         if list.cached == 0 && !list.items.is_empty() {
-            self.frame_ids.clear();
-            self.frame_ids.extend(list.items.iter().filter_map(|item| match item {
-                Value::Made(FRAME, frame) => Some(FrameId(*frame)),
-                _ => None,
-            }));
-            list.cached = self.stacks.intern_innermost_first(&self.frame_ids).0;
+            list.cached = self.intern(&list.items).0;
         }
         StackId(list.cached)
     }
