@@ -165,7 +165,11 @@ fn check_against_truth(name: &str, session: &vramscope::model::Session, truth: &
     let steps = truth["steps"].as_array().unwrap();
     let counted = steps.last().unwrap()["allocated"].as_u64().unwrap();
     assert_eq!(alive().map(|row| row.rounded_bytes).sum::<u64>(), counted, "{name}");
-    let blocks = process.segments.iter().flat_map(|segment| &segment.blocks);
+    let blocks = process
+        .segments
+        .iter()
+        .flat_map(|segment| &segment.blocks)
+        .filter(|block| block.state != vramscope::model::BlockState::Inactive);
     assert_eq!(
         alive().map(|row| row.size_bytes).sum::<u64>(),
         blocks.map(|block| block.requested_bytes).sum::<u64>(),

@@ -219,9 +219,12 @@ impl RangeTotals {
         }
         let alloc_ns = table.alloc_ns[row];
         if alloc_ns == crate::model::BEFORE_NS {
-            let class = &mut self.apart;
-            if free_ns == NEVER_NS { &mut class.before_recording } else { &mut class.free_without_alloc }
-                .add(bytes);
+            let class = match (free_ns, table.free_requested_ns[row]) {
+                (NEVER_NS, NEVER_NS) => &mut self.apart.before_recording,
+                (NEVER_NS, _) => &mut self.apart.pending_free,
+                _ => &mut self.apart.free_without_alloc,
+            };
+            class.add(bytes);
         } else if range.contains(alloc_ns) {
             self.allocated.add(bytes);
             match classify(table, row, NEVER_NS) {
