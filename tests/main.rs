@@ -2,6 +2,7 @@
 
 mod cli;
 mod figures;
+mod logs;
 mod mutations;
 mod report;
 mod support;

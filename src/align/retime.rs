@@ -11,6 +11,10 @@ const STEP_SLACK_NS: i64 = 2_000_000_000;
 const POSITIONS: i64 = 200;
 /// Starts and ends that are tried for a log whose pace is unknown.
 const STRETCHES: i64 = 40;
+/// So far beyond the last anchor nothing of a log lies.
+const FAR_NS: i64 = 86_400_000_000_000;
+/// A shape has at least this many points.
+const MIN_POINTS: usize = 6;
 /// A curve that fits worse than this places nothing.
 const MIN_SCORE: f64 = 0.7;
 
@@ -89,6 +93,10 @@ pub(super) fn by_steps(reference: &Reference<'_>, log: &Recording) -> Option<(Al
 /// Places a log by the shape of its curve: slid along the reference when its pace is known, else stretched as well.
 pub(super) fn by_curve(reference: &Reference<'_>, log: &Recording) -> Option<(Alignment, Option<Recording>)> {
     let (span, own) = (reference.span()?, log.span?);
+    // Fewer points than these fit anywhere.
+    if log.series.iter().all(|series| series.len() < MIN_POINTS) {
+        return None;
+    }
     if log.clock == Clock::Relative {
         let first_ns = span.start_ns - own.end_ns;
         let step_ns = (span.duration_ns() + own.duration_ns()) / POSITIONS;
@@ -146,9 +154,44 @@ fn curves_only(log: &Recording) -> Recording {
     recording
 }
 
-/// The log with its row times put on Unix time, straight between anchors (row time, Unix time) and beyond them at
-/// the pace of the nearest two. The anchors ascend.
+/// A log that gives whole seconds, with each line at the end of its step where that end lies within about the line's
+/// second. Its clock stays its own: only what it left out is filled in.
+pub(super) fn within_seconds(
+    reference: &Reference<'_>,
+    log: &Recording,
+    offset_ns: i64,
+) -> Option<Recording> {
+    let steps = steps_of(log);
+    let anchors_of = |process: &RefProcess<'_>| {
+        let ends = ends_by_number(process);
+        let mut anchors: Vec<(i64, i64)> = steps
+            .iter()
+            .filter_map(|(number, time_ns)| Some((*time_ns, ends.get(number)?.checked_sub(offset_ns)?)))
+            .filter(|(time_ns, end_ns)| (time_ns - end_ns).abs() <= STEP_SLACK_NS)
+            .collect();
+        anchors.sort_unstable();
+        anchors.dedup_by_key(|anchor| anchor.0);
+        anchors
+    };
+    let mut anchors = reference.processes().iter().map(anchors_of).max_by_key(Vec::len)?;
+    let is_ordered = anchors.windows(2).all(|pair| pair[0].1 <= pair[1].1);
+    if !is_ordered || anchors.len() < 2 || anchors.len() * 10 < steps.len() * 8 {
+        return None;
+    }
+    // Beyond the first and last step the lines keep the log's own pace.
+    let (first, last) = (*anchors.first()?, *anchors.last()?);
+    anchors.insert(0, (first.0.saturating_sub(FAR_NS), first.1.saturating_sub(FAR_NS)));
+    anchors.push((last.0.saturating_add(FAR_NS), last.1.saturating_add(FAR_NS)));
+    Some(moved(log, &anchors))
+}
+
 fn on_unix_time(log: &Recording, anchors: &[(i64, i64)]) -> Recording {
+    Recording { clock: Clock::Unix, ..moved(log, anchors) }
+}
+
+/// The log with its times moved: straight between anchors (from, to) and beyond them at the pace of the nearest two.
+/// The anchors ascend, and are two or more.
+fn moved(log: &Recording, anchors: &[(i64, i64)]) -> Recording {
     let map = |row_ns: i64| {
         let after = anchors.partition_point(|anchor| anchor.0 <= row_ns).clamp(1, anchors.len() - 1);
         let ((row_a, unix_a), (row_b, unix_b)) = (anchors[after - 1], anchors[after]);
@@ -158,7 +201,6 @@ fn on_unix_time(log: &Recording, anchors: &[(i64, i64)]) -> Recording {
     };
     let map_range = |range: TimeRange| TimeRange::new(map(range.start_ns), map(range.end_ns));
     let mut recording = log.clone();
-    recording.clock = Clock::Unix;
     recording.span = log
         .span
         .map(|span| TimeRange::new(map(span.start_ns), map(span.end_ns.saturating_sub(1)).saturating_add(1)));

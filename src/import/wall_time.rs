@@ -76,6 +76,17 @@ pub(super) fn parse_stamp(cell: &str) -> Option<Stamp> {
         .flatten()
 }
 
+/// The elapsed time of a progress bar, `[01:23<04:56`.
+static ELAPSED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\[(?:(?P<h>\d{1,3}):)?(?P<mi>\d\d):(?P<s>\d\d)<").ok());
+
+/// How long a progress bar in the line has run, in nanoseconds.
+pub(super) fn find_elapsed(line: &str) -> Option<i64> {
+    let found = ELAPSED.as_ref()?.captures(line)?;
+    let number = |name: &str| found.name(name).map_or(Some(0), |group| group.as_str().parse::<i64>().ok());
+    Some(number("h")? * HOUR_NS + number("mi")? * MINUTE_NS + number("s")? * SECOND_NS)
+}
+
 fn stamp_of(found: &Captures<'_>) -> Option<Stamp> {
     let text = |name: &str| found.name(name).map(|group| group.as_str());
     if let Some(unix) = text("unix") {
