@@ -378,7 +378,9 @@ fn by_zone(reference: &Reference<'_>, span: TimeRange, log: &Recording, offsets:
 /// A log that meets nothing under any zone: shown as if its zone were UTC.
 fn apart(span: TimeRange, log: &Recording) -> Alignment {
     let offset_ns = match (log.clock, log.span) {
-        (Clock::LocalTimeOfDay, Some(own)) => (span.start_ns - own.start_ns).div_euclid(DAY_NS) * DAY_NS,
+        (Clock::LocalTimeOfDay, Some(own)) => {
+            span.start_ns.saturating_sub(own.start_ns).div_euclid(DAY_NS) * DAY_NS
+        }
         _ => 0,
     };
     fixed(

@@ -192,10 +192,17 @@ impl User {
         let nearest = [after.checked_sub(1), Some(after)]
             .into_iter()
             .flatten()
-            .filter_map(|row| Some(((self.times_ns.get(row)? - time_ns).abs(), *self.bytes.get(row)?)))
+            .filter_map(|row| {
+                Some((
+                    self.times_ns.get(row)?.saturating_sub(time_ns).saturating_abs(),
+                    *self.bytes.get(row)?,
+                ))
+            })
             .min();
         match nearest {
-            Some((distance_ns, bytes)) if distance_ns <= STALE_INTERVALS * self.interval_ns => bytes,
+            Some((distance_ns, bytes)) if distance_ns <= self.interval_ns.saturating_mul(STALE_INTERVALS) => {
+                bytes
+            }
             _ => 0,
         }
     }
@@ -242,7 +249,8 @@ fn process_series(session: &Session, device: Device) -> Vec<User> {
         // A log of processes alone numbers devices in the order in which it meets them.
         .filter(|(_, _, series, _)| series.device == device)
         .filter_map(|(_, _, series, offset_ns)| {
-            let mut steps: Vec<i64> = series.times_ns.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let mut steps: Vec<i64> =
+                series.times_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
             steps.sort_unstable();
             Some(User {
                 pid: series.pid?,

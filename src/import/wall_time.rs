@@ -177,7 +177,7 @@ impl Unwrapper {
                 }
             }
             let step_ns = ns.saturating_sub(last_ns);
-            if step_ns > 0 && (self.interval_ns == 0 || step_ns < 4 * self.interval_ns) {
+            if step_ns > 0 && (self.interval_ns == 0 || step_ns < self.interval_ns.saturating_mul(4)) {
                 self.interval_ns = step_ns;
             }
         }
@@ -187,16 +187,16 @@ impl Unwrapper {
 
     /// The correction when a step of local time is an hour off what the log's rhythm allows, at a full hour.
     fn daylight_jump(&self, local_ns: i64, step_ns: i64) -> Option<i64> {
-        let slack_ns = (4 * self.interval_ns).clamp(SECOND_NS, 5 * MINUTE_NS);
+        let slack_ns = self.interval_ns.saturating_mul(4).clamp(SECOND_NS, 5 * MINUTE_NS);
         let since_hour_ns = local_ns.rem_euclid(HOUR_NS);
         if since_hour_ns > slack_ns {
             return None;
         }
-        if (step_ns + HOUR_NS).abs() <= slack_ns {
+        if step_ns.saturating_add(HOUR_NS).saturating_abs() <= slack_ns {
             return Some(HOUR_NS);
         }
         let is_regular = self.interval_ns > 0 && self.interval_ns <= MINUTE_NS;
-        (is_regular && (step_ns - HOUR_NS).abs() <= slack_ns).then_some(-HOUR_NS)
+        (is_regular && step_ns.saturating_sub(HOUR_NS).saturating_abs() <= slack_ns).then_some(-HOUR_NS)
     }
 }
 

@@ -23,7 +23,6 @@ pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result
     let mut gpu_depth = 0;
     let mut pid: Option<u64> = None;
     let mut process_name = String::new();
-    let mut total = None;
     for line in log.text.lines() {
         let depth = line.len() - line.trim_start().len();
         let line = line.trim();
@@ -42,7 +41,7 @@ pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result
                     gpus.len() - 1
                 });
                 device = Some(Device::cuda(index as i64));
-                (gpu_depth, pid, total) = (depth, None, None);
+                (gpu_depth, pid) = (depth, None);
                 section.clear();
             } else if !words.is_empty() {
                 words.clone_into(&mut section);
@@ -70,8 +69,7 @@ pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result
             "product name" => samples.device(device, value, "", None),
             "gpu uuid" => samples.device(device, "", value, None),
             "total" if in_memory => {
-                total = parse_cell(value, MIB);
-                if let Some(total) = total {
+                if let Some(total) = parse_cell(value, MIB) {
                     samples.gpu(Quantity::Capacity, device, total);
                     samples.device(device, "", "", u64::try_from(total).ok());
                 }

@@ -13,6 +13,7 @@ const GIB: f64 = (1_u64 << 30) as f64;
 static FIGURE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let mem = r"mem(?:ory)?";
     let sep = r"[ _.-]?";
+    let gpu = format!("(?:(?:gpu|cuda){sep})?");
     let peak_reserved = format!(
         r"max_memory_(?:reserved|cached)|(?:max|peak){sep}(?:{mem}{sep})?(?:reserved|cached)|(?-i:Max_CA)|reserved_bytes\.all\.peak"
     );
@@ -20,10 +21,10 @@ static FIGURE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         r"(?:max|peak){sep}(?:(?:gpu|cuda){sep})?(?:{mem}|vram)(?:{sep}(?:alloc(?:ated)?|usage|used))?|(?:max|peak){sep}alloc(?:ated)?|{mem}{sep}(?:peak|max)|(?-i:Max_MA)|allocated_bytes\.all\.peak|peak"
     );
     let reserved = format!(
-        r"(?:{mem}{sep})?(?:reserved|cached)(?:{sep}{mem})?|(?-i:CA)|GPU_mem|reserved_bytes\.all\.current"
+        r"{gpu}(?:{mem}{sep})?(?:reserved|cached)(?:{sep}{mem})?|(?-i:CA)|GPU_mem|reserved_bytes\.all\.current"
     );
     let allocated =
-        format!(r"(?:{mem}{sep})?alloc(?:ated)?(?:{sep}{mem})?|(?-i:MA)|allocated_bytes\.all\.current");
+        format!(r"{gpu}(?:{mem}{sep})?alloc(?:ated)?(?:{sep}{mem})?|(?-i:MA)|allocated_bytes\.all\.current");
     let other = format!(r"(?:(?:gpu|cuda|vram){sep})?{mem}(?:{sep}(?:usage|used))?|vram");
     let figure = r"[^0-9\n|,;%]{0,24}?(?P<number>\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)(?: ?(?P<unit>[kmgt]i?b|[kmgt]|bytes|b))?";
     Regex::new(&format!(

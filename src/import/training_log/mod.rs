@@ -23,9 +23,14 @@ impl Importer for TrainingLogImporter {
         // The zero bytes of UTF-16 are gone from the text; others are of a binary file.
         let text = clean_head(head);
         let is_text = !text.contains('\u{fffd}') && !text.contains(|c: char| c < '\u{8}');
-        // A JSON document is none, but a log may hold a JSON object a line.
-        let is_document =
-            head.is_json() && !text.lines().next().is_some_and(|line| line.trim_end().ends_with('}'));
+        // A JSON document is none, but a log may hold a JSON object a line, or begin with `[rank0]`.
+        let start = text.trim_start();
+        let is_list = start.strip_prefix('[').is_some_and(|rest| {
+            rest.trim_start().is_empty() || rest.trim_start().starts_with(['{', '[', '"', ']'])
+        });
+        let is_object = start.starts_with('{')
+            && !start.lines().next().is_some_and(|line| line.trim_end().ends_with('}'));
+        let is_document = is_list || is_object;
         is_text && !is_document && has_figures(&text)
     }
 

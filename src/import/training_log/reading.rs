@@ -120,7 +120,7 @@ impl<'p> Reading<'p> {
         self.has_fractions |= stamp.ns % SECOND_NS != 0;
         let mut time_ns = self.unwrapper.unwrap(stamp).saturating_add(self.restart_ns);
         if stamp.clock == Clock::Relative && time_ns < self.now_ns {
-            self.restart_ns = self.restart_ns.saturating_add(self.now_ns - time_ns);
+            self.restart_ns = self.restart_ns.saturating_add(self.now_ns.saturating_sub(time_ns));
             time_ns = self.now_ns;
         }
         self.now_ns = time_ns;
