@@ -1,7 +1,7 @@
 //! What the driver counts beyond what the allocator reserved: other processes, the CUDA context, and the rest.
 
 use crate::align::pearson;
-use crate::model::{Device, Process, Quantity, Series, Session, TimeRange};
+use crate::model::{Device, Process, Quantity, Series, Session, SourceId, TimeRange};
 
 /// Samples of a process further from a moment than this many of its intervals say nothing of it.
 const STALE_INTERVALS: i64 = 2;
@@ -100,8 +100,8 @@ pub fn driver_gap(session: &Session, device: Device) -> Option<DriverGap> {
             Some(Owner { process, reserved, pid: None })
         })
         .collect();
-    let (driver, offset_ns) = driver_series(session, device, &owners)?;
-    let mut users = process_series(session, driver.device);
+    let (driver_source, driver, offset_ns) = driver_series(session, device, &owners)?;
+    let mut users = process_series(session, driver_source, driver.device);
     find_own_pids(&mut owners, &users);
     let own_pids: Vec<u64> = owners.iter().filter_map(|owner| owner.pid).collect();
 
@@ -218,13 +218,13 @@ fn driver_series<'s>(
     session: &'s Session,
     device: Device,
     owners: &[Owner<'_>],
-) -> Option<(&'s Series, i64)> {
-    let curves: Vec<(&Series, i64)> = session
+) -> Option<(Option<SourceId>, &'s Series, i64)> {
+    let curves: Vec<(Option<SourceId>, &Series, i64)> = session
         .curves()
         .filter(|(_, _, series, _)| series.quantity == Quantity::DriverUsed && series.len() > 1)
-        .map(|(_, _, series, offset_ns)| (series, offset_ns))
+        .map(|(source, _, series, offset_ns)| (source, series, offset_ns))
         .collect();
-    let follows = |&(series, offset_ns): &(&Series, i64)| {
+    let follows = |&(_, series, offset_ns): &(Option<SourceId>, &Series, i64)| {
         let pairs: Vec<(i64, i64)> = series
             .times_ns
             .iter()
@@ -234,7 +234,7 @@ fn driver_series<'s>(
             .collect();
         pearson(&pairs).unwrap_or(0.0)
     };
-    let same = curves.iter().find(|(series, _)| series.device == device);
+    let same = curves.iter().find(|(_, series, _)| series.device == device);
     let best = curves.iter().max_by(|a, b| follows(a).total_cmp(&follows(b)))?;
     match same {
         Some(same) if follows(same) + 0.2 >= follows(best) => Some(*same),
@@ -242,12 +242,24 @@ fn driver_series<'s>(
     }
 }
 
-fn process_series(session: &Session, device: Device) -> Vec<User> {
+/// The board's UUID, empty when the source doesn't give it.
+fn uuid_of(session: &Session, source: Option<SourceId>, device: Device) -> &str {
+    let recording = source.and_then(|id| session.sources.get(id.0 as usize)).map(|source| &source.recording);
+    let info = recording.and_then(|recording| recording.devices.iter().find(|info| info.device == device));
+    info.map_or("", |info| &info.uuid)
+}
+
+/// The processes that use the driver's device. A log of processes alone numbers devices in the order in which it meets
+/// them; where both logs give UUIDs, those decide.
+fn process_series(session: &Session, driver: Option<SourceId>, device: Device) -> Vec<User> {
+    let board = uuid_of(session, driver, device);
     session
         .curves()
         .filter(|(_, _, series, _)| series.quantity == Quantity::ProcessUsed && !series.is_empty())
-        // A log of processes alone numbers devices in the order in which it meets them.
-        .filter(|(_, _, series, _)| series.device == device)
+        .filter(|(source, _, series, _)| match (board, uuid_of(session, *source, series.device)) {
+            ("", _) | (_, "") => series.device == device,
+            (board, other) => board == other,
+        })
         .filter_map(|(_, _, series, offset_ns)| {
             let mut steps: Vec<i64> =
                 series.times_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
