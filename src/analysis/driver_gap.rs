@@ -329,3 +329,80 @@ fn context_estimate(owners: &[Owner<'_>], times_ns: &[i64], used: &[i64]) -> i64
     let idle = used.iter().copied().min().unwrap_or(0);
     (lowest - idle).max(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::align::{Opened, build};
+    use crate::model::{Clock, Recording, SourceKind};
+
+    const S: i64 = 1_000_000_000;
+    const MIB: i64 = 1 << 20;
+
+    fn series(quantity: Quantity, pid: Option<u64>, mib: impl Fn(i64) -> Option<i64>) -> Series {
+        let mut series = Series::new(quantity, Device::cuda(0), false);
+        series.pid = pid;
+        (0..40).filter_map(|s| Some((s, mib(s)?))).for_each(|(s, mib)| series.push(s * S, mib * MIB));
+        series
+    }
+
+    /// A process with id 7 in its container, 4007 on the host, that reserves more and more from second 10 to 30; and
+    /// another one that takes 300 MiB at second 20.
+    fn session(has_processes: bool) -> Session {
+        let reserved = |s: i64| (s - 10) * 10;
+        let mut snapshot = Recording::new(SourceKind::Snapshot, "test", Clock::Unix);
+        snapshot.process.pid = Some(7);
+        snapshot
+            .series
+            .push(series(Quantity::Reserved, None, |s| (10..30).contains(&s).then(|| reserved(s))));
+        snapshot.span = Some(TimeRange::new(10 * S, 30 * S));
+        let mut log = Recording::new(SourceKind::NvidiaSmi, "test", Clock::Unix);
+        let own = |s: i64| (10..30).contains(&s).then(|| reserved(s) + 500);
+        let other = |s: i64| (s >= 20).then_some(300);
+        log.series.push(series(Quantity::DriverUsed, None, |s| {
+            Some(5 + own(s).unwrap_or(0) + other(s).unwrap_or(0))
+        }));
+        if has_processes {
+            log.series.push(series(Quantity::ProcessUsed, Some(4007), own));
+            log.series.push(series(Quantity::ProcessUsed, Some(7), other));
+        }
+        log.span = Some(TimeRange::new(0, 40 * S));
+        let opened = [snapshot, log].map(|recording| Opened {
+            path: recording.kind.name().into(),
+            recording: Arc::new(recording),
+            offset_by_hand_ns: None,
+        });
+        build(&opened)
+    }
+
+    #[test]
+    fn the_own_process_is_found_by_its_curve_when_ids_differ() {
+        let gap = driver_gap(&session(true), Device::cuda(0)).unwrap();
+        assert_eq!(gap.own_pids, [4007]);
+        assert_eq!(gap.others.iter().map(|other| other.pid).collect::<Vec<_>>(), [7]);
+        let growth = gap.growth(TimeRange::new(12 * S, 28 * S)).unwrap();
+        assert_eq!(growth.reserved_bytes, 150 * MIB);
+        assert_eq!(growth.other_processes_bytes, 300 * MIB);
+        assert_eq!((growth.context_bytes, growth.rest_bytes), (0, 0));
+        assert_eq!(growth.driver_used_bytes, 450 * MIB);
+        assert_eq!(gap.context[15], 500 * MIB);
+    }
+
+    #[test]
+    fn without_processes_the_context_is_estimated() {
+        let gap = driver_gap(&session(false), Device::cuda(0)).unwrap();
+        assert_eq!((gap.own_pids.len(), gap.others.len()), (0, 0));
+        assert_eq!(gap.context[15], 500 * MIB);
+        let growth = gap.growth(TimeRange::new(12 * S, 28 * S)).unwrap();
+        assert_eq!((growth.reserved_bytes, growth.rest_bytes), (150 * MIB, 300 * MIB));
+    }
+
+    #[test]
+    fn nothing_is_said_without_a_drivers_log() {
+        let mut session = session(true);
+        session.sources.truncate(1);
+        assert_eq!(driver_gap(&session, Device::cuda(0)), None);
+    }
+}
