@@ -9,6 +9,8 @@ const STALE_INTERVALS: i64 = 2;
 const SLACK_BYTES: i64 = 64 << 20;
 /// From this correlation on, a process's curve is taken to follow an allocator's.
 const FOLLOWS: f64 = 0.8;
+/// How much correlation the same process id is worth.
+const SAME_ID_BONUS: f64 = 0.5;
 
 /// A process that holds memory of the device but none of whose recordings are open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -275,22 +277,22 @@ fn process_series(session: &Session, driver: Option<SourceId>, device: Device) -
         .collect()
 }
 
-/// Finds the session's processes in the driver's log: by id where its figures allow it, else (a container numbers its
-/// processes otherwise than the host) by the curve.
+/// Finds the session's processes in the driver's log: by id, unless the curve of another one follows much better, since
+/// a container numbers its processes otherwise than the host.
 fn find_own_pids(owners: &mut [Owner<'_>], users: &[User]) {
     let mut taken: Vec<u64> = Vec::new();
-    for owner in owners.iter_mut() {
-        let by_id = users.iter().find(|user| Some(user.pid) == owner.process.pid && can_be(owner, user));
-        owner.pid = by_id.map(|user| user.pid);
-        taken.extend(owner.pid);
-    }
-    for owner in owners.iter_mut().filter(|owner| owner.pid.is_none()) {
-        let possible = users.iter().filter(|user| !taken.contains(&user.pid) && can_be(owner, user));
-        let follows = possible
-            .filter_map(|user| Some((user.pid, pearson(&pairs(owner, user))?)))
-            .filter(|&(_, r)| r >= FOLLOWS)
+    for owner in owners {
+        let score = |user: &User| {
+            let is_same = Some(user.pid) == owner.process.pid;
+            let follows = pearson(&pairs(owner, user)).unwrap_or(0.0);
+            (is_same || follows >= FOLLOWS).then_some(follows + if is_same { SAME_ID_BONUS } else { 0.0 })
+        };
+        let best = users
+            .iter()
+            .filter(|user| !taken.contains(&user.pid) && can_be(owner, user))
+            .filter_map(|user| Some((user.pid, score(user)?)))
             .max_by(|a, b| a.1.total_cmp(&b.1));
-        owner.pid = follows.map(|(pid, _)| pid);
+        owner.pid = best.map(|(pid, _)| pid);
         taken.extend(owner.pid);
     }
 }
