@@ -354,12 +354,10 @@ mod tests {
     /// another one that takes 300 MiB at second 20.
     fn session(has_processes: bool) -> Session {
         let reserved = |s: i64| (s - 10) * 10;
-        let mut snapshot = Recording::new(SourceKind::Snapshot, "test", Clock::Unix);
-        snapshot.process.pid = Some(7);
-        snapshot
-            .series
-            .push(series(Quantity::Reserved, None, |s| (10..30).contains(&s).then(|| reserved(s))));
-        snapshot.span = Some(TimeRange::new(10 * S, 30 * S));
+        let mut trace = Recording::new(SourceKind::Trace, "test", Clock::Unix);
+        trace.process.pid = Some(7);
+        trace.series.push(series(Quantity::Reserved, None, |s| (10..30).contains(&s).then(|| reserved(s))));
+        trace.span = Some(TimeRange::new(10 * S, 30 * S));
         let mut log = Recording::new(SourceKind::NvidiaSmi, "test", Clock::Unix);
         let own = |s: i64| (10..30).contains(&s).then(|| reserved(s) + 500);
         let other = |s: i64| (s >= 20).then_some(300);
@@ -371,7 +369,7 @@ mod tests {
             log.series.push(series(Quantity::ProcessUsed, Some(7), other));
         }
         log.span = Some(TimeRange::new(0, 40 * S));
-        let opened = [snapshot, log].map(|recording| Opened {
+        let opened = [trace, log].map(|recording| Opened {
             path: recording.kind.name().into(),
             recording: Arc::new(recording),
             offset_by_hand_ns: None,
