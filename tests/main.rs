@@ -3,6 +3,7 @@
 mod cli;
 mod figures;
 mod layouts;
+mod logs;
 mod mutations;
 mod report;
 mod support;

@@ -23,6 +23,8 @@ const ODD_ZONES: [i64; 13] = [-38, -14, -10, 14, 18, 22, 23, 26, 35, 38, 42, 51,
 const SPAN_SLACK_NS: i64 = 2 * SECOND_NS;
 /// A drift can only be told over this long.
 const DRIFT_SPAN_NS: i64 = 10 * MINUTE_NS;
+/// The name of the fact by which an importer says that a log gives whole seconds only.
+const WHOLE_SECONDS: &str = "whole seconds";
 /// A zone found with this confidence is a hint for the other logs.
 const HINT_CONFIDENCE: f32 = 0.6;
 
@@ -174,6 +176,23 @@ pub struct Placed {
 /// Places logs of one session. Those with a local clock help each other: sources of one machine share its zone.
 pub fn align_logs(reference: &Reference<'_>, logs: &[&Recording]) -> Vec<Placed> {
     let mut placed: Vec<Placed> = logs.iter().map(|log| align(reference, log)).collect();
+    take_neighbours_zone(reference, logs, &mut placed);
+    for (log, placed) in logs.iter().zip(&mut placed) {
+        let gives_seconds = log.facts.iter().any(|(name, _)| name == WHOLE_SECONDS);
+        if gives_seconds && placed.retimed.is_none() && placed.alignment.confidence > 0.0 {
+            placed.retimed = retime::within_seconds(reference, log, placed.alignment.offset_ns);
+            if placed.retimed.is_some() {
+                placed.alignment.evidence.push_str(
+                    "; it gives whole seconds, within which each line is put at the end of its step",
+                );
+            }
+        }
+    }
+    placed
+}
+
+/// Gives the zone of the log that shows it best to those that show theirs less well.
+fn take_neighbours_zone(reference: &Reference<'_>, logs: &[&Recording], placed: &mut [Placed]) {
     let zone_of = |index: usize, alignment: &Alignment| {
         let is_found =
             matches!(alignment.method, AlignmentMethod::ZoneByCurve | AlignmentMethod::ZoneByOverlap);
@@ -187,8 +206,8 @@ pub fn align_logs(reference: &Reference<'_>, logs: &[&Recording]) -> Vec<Placed>
             Some((zone_of(index, &placed.alignment)?, placed.alignment.confidence, index))
         })
         .max_by(|a, b| a.1.total_cmp(&b.1));
-    let Some((hint_ns, hint_confidence, hinting)) = hint else { return placed };
-    for (index, (log, placed)) in logs.iter().zip(&mut placed).enumerate() {
+    let Some((hint_ns, hint_confidence, hinting)) = hint else { return };
+    for (index, (log, placed)) in logs.iter().zip(placed).enumerate() {
         let own = &placed.alignment;
         if index == hinting
             || log.clock != Clock::LocalWall
@@ -201,7 +220,6 @@ pub fn align_logs(reference: &Reference<'_>, logs: &[&Recording]) -> Vec<Placed>
             placed.alignment = align_to_hint(reference, log, hint_ns, own);
         }
     }
-    placed
 }
 
 /// A log that takes the zone which another log of the session showed.
@@ -360,7 +378,9 @@ fn by_zone(reference: &Reference<'_>, span: TimeRange, log: &Recording, offsets:
 /// A log that meets nothing under any zone: shown as if its zone were UTC.
 fn apart(span: TimeRange, log: &Recording) -> Alignment {
     let offset_ns = match (log.clock, log.span) {
-        (Clock::LocalTimeOfDay, Some(own)) => (span.start_ns - own.start_ns).div_euclid(DAY_NS) * DAY_NS,
+        (Clock::LocalTimeOfDay, Some(own)) => {
+            span.start_ns.saturating_sub(own.start_ns).div_euclid(DAY_NS) * DAY_NS
+        }
         _ => 0,
     };
     fixed(

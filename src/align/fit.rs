@@ -33,7 +33,7 @@ impl Buckets {
         let (mut lowest, mut highest) = (vec![i64::MAX; count], vec![i64::MIN; count]);
         let mut last = vec![i64::MIN; count];
         for (&time_ns, &bytes) in series.times_ns.iter().zip(&series.bytes) {
-            let bucket = (((time_ns - span.start_ns) / width_ns) as usize).min(count - 1);
+            let bucket = ((time_ns.saturating_sub(span.start_ns) / width_ns) as usize).min(count - 1);
             lowest[bucket] = lowest[bucket].min(bytes);
             highest[bucket] = highest[bucket].max(bytes);
             last[bucket] = bytes;
@@ -141,7 +141,7 @@ pub(super) fn lag(log: &Series, range: TimeRange, offset_ns: i64, reference: &Bu
         let pairs: Vec<(i64, i64)> = sampled(log)
             .map(|(time_ns, bytes)| (time_ns.saturating_add(offset_ns), bytes))
             .filter(|&(time_ns, _)| range.contains(time_ns))
-            .filter_map(|(time_ns, bytes)| Some((bytes, reference.at(time_ns - lag_ns)?)))
+            .filter_map(|(time_ns, bytes)| Some((bytes, reference.at(time_ns.saturating_sub(lag_ns))?)))
             .collect();
         (pairs.len() >= 20).then(|| pearson(&pairs)).flatten()
     };

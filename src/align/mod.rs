@@ -10,4 +10,5 @@ mod retime;
 mod session;
 mod steps;
 
+pub(crate) use fit::pearson;
 pub use session::{Opened, build};

@@ -11,6 +11,10 @@ const STEP_SLACK_NS: i64 = 2_000_000_000;
 const POSITIONS: i64 = 200;
 /// Starts and ends that are tried for a log whose pace is unknown.
 const STRETCHES: i64 = 40;
+/// So far beyond the last anchor nothing of a log lies.
+const FAR_NS: i64 = 86_400_000_000_000;
+/// A shape has at least this many points.
+const MIN_POINTS: usize = 6;
 /// A curve that fits worse than this places nothing.
 const MIN_SCORE: f64 = 0.7;
 
@@ -40,7 +44,10 @@ pub(super) fn share_of_steps_in_place(
             .iter()
             .filter_map(|(number, time_ns)| {
                 let end_ns = ends.get(number)?;
-                Some((time_ns.saturating_add(offset_ns) - end_ns).abs() <= STEP_SLACK_NS)
+                Some(
+                    time_ns.saturating_add(offset_ns).saturating_sub(*end_ns).saturating_abs()
+                        <= STEP_SLACK_NS,
+                )
             })
             .collect();
         (!known.is_empty()).then(|| known.iter().filter(|&&hit| hit).count() as f64 / known.len() as f64)
@@ -89,23 +96,28 @@ pub(super) fn by_steps(reference: &Reference<'_>, log: &Recording) -> Option<(Al
 /// Places a log by the shape of its curve: slid along the reference when its pace is known, else stretched as well.
 pub(super) fn by_curve(reference: &Reference<'_>, log: &Recording) -> Option<(Alignment, Option<Recording>)> {
     let (span, own) = (reference.span()?, log.span?);
+    // Fewer points than these fit anywhere.
+    if log.series.iter().all(|series| series.len() < MIN_POINTS) {
+        return None;
+    }
     if log.clock == Clock::Relative {
-        let first_ns = span.start_ns - own.end_ns;
-        let step_ns = (span.duration_ns() + own.duration_ns()) / POSITIONS;
+        let first_ns = span.start_ns.saturating_sub(own.end_ns);
+        let step_ns = span.duration_ns().saturating_add(own.duration_ns()) / POSITIONS;
         let around = |middle_ns: i64, step_ns: i64| {
-            let offsets =
-                (-POSITIONS / 2..=POSITIONS / 2).map(move |position| middle_ns + position * step_ns);
+            let offsets = (-POSITIONS / 2..=POSITIONS / 2)
+                .map(move |position| middle_ns.saturating_add(position * step_ns));
             let scored = offsets.filter_map(|offset_ns| {
                 let pair = reference.best_fit(log, offset_ns, None)?;
                 // A few points at the edge fit anything.
+                let placed = own.shifted(offset_ns);
                 let inside =
-                    span.end_ns.min(own.end_ns + offset_ns) - span.start_ns.max(own.start_ns + offset_ns);
+                    span.end_ns.min(placed.end_ns).saturating_sub(span.start_ns.max(placed.start_ns));
                 let share = inside as f64 / own.duration_ns().min(span.duration_ns()).max(1) as f64;
                 Some((pair.fit.score * share.clamp(0.0, 1.0).sqrt(), offset_ns))
             });
             scored.max_by(|a, b| a.0.total_cmp(&b.0))
         };
-        let (_, coarse_ns) = around(first_ns + POSITIONS / 2 * step_ns, step_ns)?;
+        let (_, coarse_ns) = around(first_ns.saturating_add(POSITIONS / 2 * step_ns), step_ns)?;
         let (score, offset_ns) = around(coarse_ns, (step_ns / POSITIONS * 2).max(1))?;
         return (score >= MIN_SCORE).then(|| (shape(offset_ns, score), None));
     }
@@ -146,19 +158,54 @@ fn curves_only(log: &Recording) -> Recording {
     recording
 }
 
-/// The log with its row times put on Unix time, straight between anchors (row time, Unix time) and beyond them at
-/// the pace of the nearest two. The anchors ascend.
+/// A log that gives whole seconds, with each line at the end of its step where that end lies within about the line's
+/// second. Its clock stays its own: only what it left out is filled in.
+pub(super) fn within_seconds(
+    reference: &Reference<'_>,
+    log: &Recording,
+    offset_ns: i64,
+) -> Option<Recording> {
+    let steps = steps_of(log);
+    let anchors_of = |process: &RefProcess<'_>| {
+        let ends = ends_by_number(process);
+        let mut anchors: Vec<(i64, i64)> = steps
+            .iter()
+            .filter_map(|(number, time_ns)| Some((*time_ns, ends.get(number)?.checked_sub(offset_ns)?)))
+            .filter(|(time_ns, end_ns)| time_ns.saturating_sub(*end_ns).saturating_abs() <= STEP_SLACK_NS)
+            .collect();
+        anchors.sort_unstable();
+        anchors.dedup_by_key(|anchor| anchor.0);
+        anchors
+    };
+    let mut anchors = reference.processes().iter().map(anchors_of).max_by_key(Vec::len)?;
+    let is_ordered = anchors.windows(2).all(|pair| pair[0].1 <= pair[1].1);
+    if !is_ordered || anchors.len() < 2 || anchors.len() * 10 < steps.len() * 8 {
+        return None;
+    }
+    // Beyond the first and last step the lines keep the log's own pace.
+    let (first, last) = (*anchors.first()?, *anchors.last()?);
+    anchors.insert(0, (first.0.saturating_sub(FAR_NS), first.1.saturating_sub(FAR_NS)));
+    anchors.push((last.0.saturating_add(FAR_NS), last.1.saturating_add(FAR_NS)));
+    Some(moved(log, &anchors))
+}
+
 fn on_unix_time(log: &Recording, anchors: &[(i64, i64)]) -> Recording {
+    Recording { clock: Clock::Unix, ..moved(log, anchors) }
+}
+
+/// The log with its times moved: straight between anchors (from, to) and beyond them at the pace of the nearest two.
+/// The anchors ascend, and are two or more.
+fn moved(log: &Recording, anchors: &[(i64, i64)]) -> Recording {
     let map = |row_ns: i64| {
         let after = anchors.partition_point(|anchor| anchor.0 <= row_ns).clamp(1, anchors.len() - 1);
         let ((row_a, unix_a), (row_b, unix_b)) = (anchors[after - 1], anchors[after]);
-        let rows = i128::from(row_b - row_a).max(1);
-        let moved = i128::from(row_ns - row_a) * i128::from(unix_b - unix_a) / rows;
+        let rows = (i128::from(row_b) - i128::from(row_a)).max(1);
+        let of_rows = i128::from(row_ns) - i128::from(row_a);
+        let moved = of_rows.saturating_mul(i128::from(unix_b) - i128::from(unix_a)) / rows;
         unix_a.saturating_add(i64::try_from(moved).unwrap_or_default())
     };
     let map_range = |range: TimeRange| TimeRange::new(map(range.start_ns), map(range.end_ns));
     let mut recording = log.clone();
-    recording.clock = Clock::Unix;
     recording.span = log
         .span
         .map(|span| TimeRange::new(map(span.start_ns), map(span.end_ns.saturating_sub(1)).saturating_add(1)));

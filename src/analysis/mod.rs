@@ -2,6 +2,7 @@
 
 mod call_site;
 mod compare;
+mod driver_gap;
 pub mod findings;
 mod groups;
 pub mod growth;
@@ -15,6 +16,7 @@ mod traits;
 
 pub use call_site::{FrameOrigin, UserCode};
 pub use compare::{Comparison, Difference, FigureDifference, Side, compare};
+pub use driver_gap::{DriverGap, GapGrowth, OtherProcess, driver_gap};
 pub use groups::{Group, GroupBy, group};
 pub use index::Index;
 pub use live::{NetGroup, live, net};

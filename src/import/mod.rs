@@ -8,8 +8,10 @@ mod detect;
 mod error;
 mod input;
 mod memory_summary;
+mod memory_summary_table;
 mod memory_timeline;
 mod nvidia_smi;
+mod oom_message;
 mod progress;
 mod py_spy;
 mod snapshot;
@@ -22,6 +24,7 @@ pub use detect::{Head, expand_paths, import, import_path};
 pub use error::ImportError;
 pub use input::{Inflated, Input};
 pub use progress::Progress;
+pub use training_log::import_with_pattern;
 
 use crate::model::Recording;
 

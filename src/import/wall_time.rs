@@ -76,6 +76,17 @@ pub(super) fn parse_stamp(cell: &str) -> Option<Stamp> {
         .flatten()
 }
 
+/// The elapsed time of a progress bar, `[01:23<04:56`.
+static ELAPSED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\[(?:(?P<h>\d{1,3}):)?(?P<mi>\d\d):(?P<s>\d\d)<").ok());
+
+/// How long a progress bar in the line has run, in nanoseconds.
+pub(super) fn find_elapsed(line: &str) -> Option<i64> {
+    let found = ELAPSED.as_ref()?.captures(line)?;
+    let number = |name: &str| found.name(name).map_or(Some(0), |group| group.as_str().parse::<i64>().ok());
+    Some(number("h")? * HOUR_NS + number("mi")? * MINUTE_NS + number("s")? * SECOND_NS)
+}
+
 fn stamp_of(found: &Captures<'_>) -> Option<Stamp> {
     let text = |name: &str| found.name(name).map(|group| group.as_str());
     if let Some(unix) = text("unix") {
@@ -166,7 +177,7 @@ impl Unwrapper {
                 }
             }
             let step_ns = ns.saturating_sub(last_ns);
-            if step_ns > 0 && (self.interval_ns == 0 || step_ns < 4 * self.interval_ns) {
+            if step_ns > 0 && (self.interval_ns == 0 || step_ns < self.interval_ns.saturating_mul(4)) {
                 self.interval_ns = step_ns;
             }
         }
@@ -176,16 +187,16 @@ impl Unwrapper {
 
     /// The correction when a step of local time is an hour off what the log's rhythm allows, at a full hour.
     fn daylight_jump(&self, local_ns: i64, step_ns: i64) -> Option<i64> {
-        let slack_ns = (4 * self.interval_ns).clamp(SECOND_NS, 5 * MINUTE_NS);
+        let slack_ns = self.interval_ns.saturating_mul(4).clamp(SECOND_NS, 5 * MINUTE_NS);
         let since_hour_ns = local_ns.rem_euclid(HOUR_NS);
         if since_hour_ns > slack_ns {
             return None;
         }
-        if (step_ns + HOUR_NS).abs() <= slack_ns {
+        if step_ns.saturating_add(HOUR_NS).saturating_abs() <= slack_ns {
             return Some(HOUR_NS);
         }
         let is_regular = self.interval_ns > 0 && self.interval_ns <= MINUTE_NS;
-        (is_regular && (step_ns - HOUR_NS).abs() <= slack_ns).then_some(-HOUR_NS)
+        (is_regular && step_ns.saturating_sub(HOUR_NS).saturating_abs() <= slack_ns).then_some(-HOUR_NS)
     }
 }
 

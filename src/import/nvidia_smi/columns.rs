@@ -140,7 +140,8 @@ pub(super) fn guess_columns(rows: &[csv::StringRecord]) -> Option<(Vec<Column>, 
     };
     let number = |cell: &str| {
         let digits = cell.trim_end_matches("MiB").trim();
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i64>().ok()).flatten()
+        let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_whole.then(|| digits.parse::<i64>().ok()).flatten().filter(|&number| number < 1 << 40)
     };
     let mut roles = vec![Role::Other; width];
     let mut figures: Vec<(usize, Vec<i64>)> = Vec::new();

@@ -1,8 +1,13 @@
 //! Output of nvidia-smi and like tools: one small file a form, all filling the same samples.
 
+mod boxed;
 mod columns;
 mod csv;
+mod dmon;
+mod others;
+mod query_text;
 mod samples;
+mod xml;
 
 use super::text::{clean_head, read_text};
 use super::{Head, ImportError, Importer, Input, Progress};
@@ -15,16 +20,33 @@ pub struct NvidiaSmiImporter;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Csv,
+    Dmon,
+    Boxed,
+    Xml,
+    QueryText,
+    Gpustat,
+    Json,
     /// Nothing but the words of a driver that can't be reached.
     Failure,
 }
 
 fn form_of(text: &str) -> Option<Form> {
-    if csv::detect(text) {
-        return Some(Form::Csv);
-    }
-    let is_failure = text.lines().take(3).any(samples::is_failure_line) && text.lines().count() < 20;
-    is_failure.then_some(Form::Failure)
+    let tests: [(Form, fn(&str) -> bool); 8] = [
+        (Form::Xml, xml::detect),
+        (Form::Json, others::detect_json),
+        (Form::Boxed, boxed::detect),
+        (Form::QueryText, query_text::detect),
+        (Form::Dmon, dmon::detect),
+        (Form::Gpustat, others::detect_gpustat),
+        (Form::Csv, csv::detect),
+        (Form::Failure, is_failure),
+    ];
+    tests.into_iter().find(|(_, detect)| detect(text)).map(|(form, _)| form)
+}
+
+/// Whether a short text says nothing but that the driver could not be reached.
+fn is_failure(text: &str) -> bool {
+    text.lines().take(3).any(samples::is_failure_line) && text.lines().nth(20).is_none()
 }
 
 impl Importer for NvidiaSmiImporter {
@@ -40,6 +62,12 @@ impl Importer for NvidiaSmiImporter {
         let log = read_text(input, progress)?;
         match form_of(&log.text) {
             Some(Form::Csv) => csv::import(input, progress, log),
+            Some(Form::Dmon) => dmon::import(input, progress, log),
+            Some(Form::Boxed) => boxed::import(input, progress, log),
+            Some(Form::Xml) => xml::import(input, progress, log),
+            Some(Form::QueryText) => query_text::import(input, progress, log),
+            Some(Form::Gpustat) => others::import_gpustat(input, progress, log),
+            Some(Form::Json) => others::import_json(input, log),
             Some(Form::Failure) => Err(ImportError::content(
                 "nvidia-smi could not reach the driver when this was written, so it holds no figures",
                 input.name(),

@@ -1,0 +1,395 @@
+//! Goes through a log line by line: times, steps, figures, summaries and errors become a recording.
+
+use regex::Regex;
+
+use super::figures::{Figure, find_epoch, find_figures, find_rank, find_step, without_unit};
+use crate::import::memory_summary_table::{TableReader, stats};
+use crate::import::oom_message;
+use crate::import::text::{LogText, lines, without_prefix};
+use crate::import::wall_time::{Stamp, Unwrapper, find_elapsed, find_stamp};
+use crate::import::{ImportError, Input, Progress};
+use crate::model::{
+    Annotation, Clock, Device, Marker, MarkerKind, MemorySummary, Quantity, Recording, Series, SourceKind,
+    StackId, TimeRange, format_bytes, format_count, parse_bytes,
+};
+
+const SECOND_NS: i64 = 1_000_000_000;
+/// How many recognised lines are shown as a preview.
+const PREVIEW_LINES: usize = 3;
+/// How often the user's wish to stop is looked at, in lines.
+const CANCEL_LINES: u64 = 4096;
+
+/// What a line or a table adds.
+struct Row {
+    time_ns: i64,
+    line: u64,
+    step: Option<i64>,
+    epoch: Option<i64>,
+    rank: Option<u32>,
+    device: Device,
+    figures: Vec<(Quantity, i64)>,
+}
+
+/// Reads a log into a recording.
+pub(in crate::import) fn read(
+    input: &Input,
+    progress: &Progress,
+    log: &LogText,
+    pattern: Option<&Regex>,
+) -> Result<Recording, ImportError> {
+    let mut reading = Reading::new(pattern);
+    for (number, line) in lines(&log.text) {
+        if number % CANCEL_LINES == 0 && progress.is_cancelled() {
+            return Err(ImportError::Cancelled { file: input.name() });
+        }
+        reading.line(number, line);
+    }
+    reading.finish(log.cut.clone()).map_err(|cause| ImportError::content(cause, input.name()))
+}
+
+struct Reading<'p> {
+    pattern: Option<&'p Regex>,
+    recording: Recording,
+    rows: Vec<Row>,
+    tables: TableReader,
+    summaries: Vec<(usize, MemorySummary)>,
+    clock: Option<Clock>,
+    unwrapper: Unwrapper,
+    /// Added to times that start anew, as a progress bar's do in each epoch.
+    restart_ns: i64,
+    now_ns: i64,
+    has_fractions: bool,
+    guesses: u64,
+    figure_lines: u64,
+    words: Vec<String>,
+    /// The columns of a table whose header names `GPU_mem`: where that one stands.
+    gpu_mem_column: Option<usize>,
+}
+
+impl<'p> Reading<'p> {
+    fn new(pattern: Option<&'p Regex>) -> Self {
+        Self {
+            pattern,
+            recording: Recording::new(SourceKind::TrainingLog, "training log", Clock::Order),
+            rows: Vec::new(),
+            tables: TableReader::default(),
+            summaries: Vec::new(),
+            clock: None,
+            unwrapper: Unwrapper::default(),
+            restart_ns: 0,
+            now_ns: 0,
+            has_fractions: false,
+            guesses: 0,
+            figure_lines: 0,
+            words: Vec::new(),
+            gpu_mem_column: None,
+        }
+    }
+
+    fn line(&mut self, number: u64, line: &str) {
+        self.recording.events += 1;
+        let (is_table, summary) = self.tables.line(number, line);
+        if let Some(summary) = summary {
+            self.summary(summary);
+        }
+        if is_table {
+            return;
+        }
+        self.take_time(line);
+        if let Some(summary) = stats(number, line) {
+            self.summary(summary);
+        } else if let Some(message) = oom_message::parse(line) {
+            self.out_of_memory(number, message);
+        } else {
+            self.figures(number, without_prefix(line), line);
+        }
+    }
+
+    fn take_time(&mut self, line: &str) {
+        let elapsed = || find_elapsed(line).map(|ns| Stamp { ns, clock: Clock::Relative });
+        let stamp = match self.clock {
+            Some(Clock::Relative) => elapsed(),
+            Some(_) => find_stamp(line),
+            // A progress bar's elapsed time looks like a time of day.
+            None => elapsed().or_else(|| find_stamp(line)),
+        };
+        let Some(stamp) = stamp else { return };
+        if *self.clock.get_or_insert(stamp.clock) != stamp.clock {
+            return;
+        }
+        self.has_fractions |= stamp.ns % SECOND_NS != 0;
+        let mut time_ns = self.unwrapper.unwrap(stamp).saturating_add(self.restart_ns);
+        if stamp.clock == Clock::Relative && time_ns < self.now_ns {
+            self.restart_ns = self.restart_ns.saturating_add(self.now_ns.saturating_sub(time_ns));
+            time_ns = self.now_ns;
+        }
+        self.now_ns = time_ns;
+    }
+
+    fn row(&mut self, line: u64, device: Device) -> &mut Row {
+        let time_ns =
+            if self.clock.is_some() { self.now_ns } else { (self.rows.len() as i64 + 1) * SECOND_NS };
+        self.rows.push(Row {
+            time_ns,
+            line,
+            step: None,
+            epoch: None,
+            rank: None,
+            device,
+            figures: Vec::new(),
+        });
+        let last = self.rows.len() - 1;
+        &mut self.rows[last]
+    }
+
+    fn figures(&mut self, number: u64, line: &str, whole: &str) {
+        let figures = match self.pattern {
+            Some(pattern) => by_pattern(pattern, line),
+            None => self.table_figure(line).unwrap_or_else(|| find_figures(line)),
+        };
+        if figures.is_empty() {
+            return;
+        }
+        self.figure_lines += 1;
+        self.guesses += figures.iter().filter(|figure| figure.is_guess).count() as u64;
+        for figure in &figures {
+            if !self.words.contains(&figure.word) && self.words.len() < 16 {
+                self.words.push(figure.word.clone());
+            }
+        }
+        let step = find_step(line);
+        if self.figure_lines as usize <= PREVIEW_LINES {
+            let mut parts: Vec<String> = step.map(|step| format!("step {step}")).into_iter().collect();
+            parts.extend(figures.iter().map(|figure| {
+                format!("{} {}", figure.quantity.label(), format_bytes(figure.bytes.unsigned_abs()))
+            }));
+            self.recording
+                .facts
+                .push(("recognised".to_owned(), format!("line {number}: {}", parts.join(", "))));
+        }
+        // A collector's prefix may be what names the rank.
+        let (epoch, rank) = (find_epoch(line), find_rank(whole));
+        let row = self.row(number, Device::default());
+        row.step = step;
+        row.epoch = epoch;
+        row.rank = rank;
+        for figure in figures {
+            if !row.figures.iter().any(|(known, _)| *known == figure.quantity) {
+                row.figures.push((figure.quantity, figure.bytes));
+            }
+        }
+    }
+
+    /// A row of a table whose header has a column `GPU_mem`, which counts reserved memory.
+    fn table_figure(&mut self, line: &str) -> Option<Vec<Figure>> {
+        if let Some(column) = line.split_whitespace().position(|word| word == "GPU_mem") {
+            self.gpu_mem_column = Some(column);
+            return Some(Vec::new());
+        }
+        let cell = line.split_whitespace().nth(self.gpu_mem_column?)?;
+        let bytes = cell.ends_with(['G', 'M']).then(|| parse_bytes(cell)).flatten()?;
+        Some(vec![Figure {
+            quantity: Quantity::Reserved,
+            word: "GPU_mem".to_owned(),
+            bytes: i64::try_from(bytes).ok()?,
+            is_strong: true,
+            is_guess: false,
+        }])
+    }
+
+    fn summary(&mut self, summary: MemorySummary) {
+        let figures = [
+            (Quantity::Allocated, summary.allocated_bytes),
+            (Quantity::Active, summary.active_bytes),
+            (Quantity::Requested, summary.requested_bytes),
+            (Quantity::Reserved, summary.reserved_bytes),
+            (Quantity::InactiveSplit, summary.inactive_split_bytes),
+            (Quantity::PeakAllocated, summary.peak_allocated_bytes),
+            (Quantity::PeakReserved, summary.peak_reserved_bytes),
+        ];
+        let row = self.row(summary.line, summary.device);
+        row.figures = figures
+            .into_iter()
+            .filter_map(|(quantity, bytes)| Some((quantity, i64::try_from(bytes?).ok()?)))
+            .collect();
+        self.summaries.push((self.rows.len() - 1, summary));
+    }
+
+    fn out_of_memory(&mut self, number: u64, message: oom_message::OomMessage) {
+        // A traceback and a logger often print the same message twice.
+        if self.recording.markers.last().is_some_and(|marker| marker.text == message.text) {
+            return;
+        }
+        let row = self.row(number, message.device);
+        if let MarkerKind::OutOfMemory { allocated_bytes, reserved_bytes, .. } = &message.kind {
+            let known = [(Quantity::Allocated, *allocated_bytes), (Quantity::Reserved, *reserved_bytes)];
+            row.figures = known
+                .into_iter()
+                .filter_map(|(quantity, bytes)| Some((quantity, i64::try_from(bytes?).ok()?)))
+                .collect();
+        }
+        let time_ns = row.time_ns;
+        self.recording.markers.push(Marker {
+            time_ns,
+            device: message.device,
+            kind: message.kind,
+            text: message.text,
+            stack: StackId::EMPTY,
+        });
+    }
+
+    fn finish(mut self, cut: Option<String>) -> Result<Recording, String> {
+        if let Some(summary) = self.tables.finish() {
+            self.summary(summary);
+        }
+        if self.rows.is_empty() {
+            return Err(match self.pattern {
+                Some(_) => "no line has what the pattern looks for".to_owned(),
+                None => "the log has no memory figures".to_owned(),
+            });
+        }
+        let spread = matches!(self.clock, Some(Clock::LocalWall | Clock::LocalTimeOfDay | Clock::Unix))
+            && !self.has_fractions;
+        if spread {
+            spread_within_seconds(&mut self.rows);
+            let text = "lines of one second are spread evenly over it".to_owned();
+            self.recording.facts.push(("whole seconds".to_owned(), text));
+        }
+        self.rows.sort_by_key(|row| (row.time_ns, row.line));
+        let mut recording = self.recording;
+        if self.figure_lines == 0 && !self.summaries.is_empty() {
+            recording.kind = SourceKind::MemorySummary;
+            recording.format = "memory summary";
+        }
+        recording.clock = self.clock.unwrap_or(Clock::Order);
+        for (_, summary) in &mut self.summaries {
+            let row = self.rows.iter().find(|row| row.line == summary.line);
+            summary.time_ns = row.map(|row| row.time_ns).filter(|_| self.clock.is_some());
+        }
+        for marker in &mut recording.markers {
+            let at =
+                self.rows.iter().find(|row| row.time_ns >= marker.time_ns && row.device == marker.device);
+            marker.time_ns = at.map_or(marker.time_ns, |row| row.time_ns);
+        }
+        recording.summaries = self.summaries.into_iter().map(|(_, summary)| summary).collect();
+        let first_ns = self.rows.first().map_or(0, |row| row.time_ns);
+        let last_ns = self.rows.last().map_or(0, |row| row.time_ns);
+        recording.span = Some(TimeRange::new(first_ns, last_ns.saturating_add(1)));
+        add_steps(&mut recording, &self.rows);
+        add_series(&mut recording, &self.rows);
+
+        if let Some(pattern) = self.pattern {
+            recording.facts.insert(0, ("pattern".to_owned(), pattern.as_str().to_owned()));
+        } else if !self.words.is_empty() {
+            recording.facts.insert(0, ("pattern".to_owned(), self.words.join(", ")));
+        }
+        for note in self.unwrapper.notes {
+            recording.warn("clock-set", note);
+        }
+        if self.guesses > 0 {
+            let text = format!(
+                "{} figures have no unit: those from 1,000,000 were taken as bytes, smaller ones as MiB, or GiB below 100 with decimals",
+                format_count(self.guesses)
+            );
+            recording.warn("guessed-unit", text);
+        }
+        if recording.series.iter().any(|series| matches!(series.quantity, Quantity::Other(_))) {
+            recording.warn(
+                "unnamed-figure",
+                "some figures don't say whether they are allocated or reserved memory; they keep the log's own word",
+            );
+        }
+        if let Some(cut) = cut {
+            recording.warn("cut", cut);
+        }
+        Ok(recording)
+    }
+}
+
+/// Lines that share a whole second are spread over it, in their order, so that each keeps a time of its own.
+fn spread_within_seconds(rows: &mut [Row]) {
+    let mut start = 0;
+    while start < rows.len() {
+        let time_ns = rows[start].time_ns;
+        let count = rows[start..].iter().take_while(|row| row.time_ns == time_ns).count();
+        for (nth, row) in rows[start..start + count].iter_mut().enumerate() {
+            row.time_ns = time_ns.saturating_add(SECOND_NS * nth as i64 / count as i64);
+        }
+        start += count;
+    }
+}
+
+/// Steps run from the line before to their own line.
+fn add_steps(recording: &mut Recording, rows: &[Row]) {
+    let mut before_ns = None;
+    let mut ranks: Vec<u32> = rows.iter().filter_map(|row| row.rank).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    if let [rank] = ranks[..] {
+        recording.process.rank = Some(rank);
+    }
+    for row in rows {
+        let name = match (row.step, row.epoch) {
+            (Some(step), _) => format!("step#{step}"),
+            (None, Some(epoch)) => format!("epoch#{epoch}"),
+            (None, None) => continue,
+        };
+        let name = recording.strings.intern(&name);
+        let start_ns = before_ns.unwrap_or(row.time_ns);
+        recording.annotations.push(Annotation { name, range: TimeRange::new(start_ns, row.time_ns) });
+        before_ns = Some(row.time_ns);
+    }
+}
+
+fn add_series(recording: &mut Recording, rows: &[Row]) {
+    let ranks_differ = recording.process.rank.is_none() && rows.iter().any(|row| row.rank.is_some());
+    for row in rows {
+        let name = match row.rank {
+            Some(rank) if ranks_differ => format!("rank {rank}"),
+            _ => String::new(),
+        };
+        for (quantity, bytes) in &row.figures {
+            let known = recording.series.iter().position(|series| {
+                series.quantity == *quantity && series.device == row.device && series.process_name == name
+            });
+            let index = known.unwrap_or_else(|| {
+                let mut series = Series::new(quantity.clone(), row.device, false);
+                series.process_name.clone_from(&name);
+                recording.series.push(series);
+                recording.series.len() - 1
+            });
+            recording.series[index].push(row.time_ns, *bytes);
+        }
+    }
+}
+
+/// What the user's own pattern finds: groups named `allocated`, `reserved`, `max_allocated`, `max_reserved` or `mem`;
+/// without names its first group is allocated memory.
+fn by_pattern(pattern: &Regex, line: &str) -> Vec<Figure> {
+    let Some(found) = pattern.captures(line) else { return Vec::new() };
+    let named = [
+        ("allocated", Quantity::Allocated),
+        ("reserved", Quantity::Reserved),
+        ("max_allocated", Quantity::PeakAllocated),
+        ("max_reserved", Quantity::PeakReserved),
+        ("mem", Quantity::Other("mem".to_owned())),
+    ];
+    let figure = |word: &str, quantity: Quantity, text: &str| {
+        let text = text.trim();
+        let (bytes, is_guess) = if text.ends_with(|c: char| c.is_ascii_alphabetic()) {
+            (i64::try_from(parse_bytes(text)?).ok()?, false)
+        } else {
+            without_unit(text, None, true)?
+        };
+        Some(Figure { quantity, word: word.to_owned(), bytes, is_strong: true, is_guess })
+    };
+    let mut figures: Vec<Figure> = named
+        .into_iter()
+        .filter_map(|(name, quantity)| figure(name, quantity, found.name(name)?.as_str()))
+        .collect();
+    let has_names = pattern.capture_names().flatten().next().is_some();
+    if !has_names && let Some(group) = found.get(1).or_else(|| found.get(0)) {
+        figures.extend(figure("allocated", Quantity::Allocated, group.as_str()));
+    }
+    figures
+}
