@@ -1,12 +1,14 @@
 //! Answers: what was kept, what is live, what grew, and why. No files, no drawing.
 
 mod call_site;
+mod categories;
 mod compare;
 pub mod findings;
 mod groups;
 pub mod growth;
 mod index;
 mod live;
+mod net;
 mod processes;
 mod pulse;
 mod query;
@@ -14,10 +16,12 @@ mod rhythm;
 mod traits;
 
 pub use call_site::{FrameOrigin, UserCode};
+pub use categories::{Categories, Category, LiveChange, by_category, live_change, peak};
 pub use compare::{Comparison, Difference, FigureDifference, Side, compare};
 pub use groups::{Group, GroupBy, group};
 pub use index::Index;
 pub use live::{NetGroup, live, net};
+pub use net::{NetBy, NetNode, NetRow, module_tree, net_table};
 pub use processes::{ProcessSummary, compare_processes};
 pub use query::{
     Apart, DeviceFilter, FreeBy, Query, RangeTotals, RowClass, RowRef, Selection, Totals, classify, kept,
