@@ -2,6 +2,9 @@
 
 mod cli;
 mod figures;
+mod findings;
 mod mutations;
 mod report;
+mod simulated;
 mod support;
+mod survivors;
