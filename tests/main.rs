@@ -2,8 +2,11 @@
 
 mod cli;
 mod figures;
+mod findings;
 mod layouts;
 mod logs;
 mod mutations;
 mod report;
+mod simulated;
 mod support;
+mod survivors;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::UserCode;
+use super::kinds::Kinds;
 use crate::model::{Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
 
 /// The label of allocations without a Python stack, such as those of the autograd thread.
@@ -23,6 +24,8 @@ pub struct Index {
     pub user_code: UserCode,
     labels: Strings,
     processes: Vec<ProcessLabels>,
+    /// The pair of stack and op of every row.
+    pub(super) kinds: Kinds,
 }
 
 /// Labels of one process, all in the index's own string table so that processes can be grouped together.
@@ -50,7 +53,8 @@ impl Index {
                 module: intern(modules),
             })
             .collect();
-        Self { session, user_code, labels, processes }
+        let kinds = Kinds::new(&session);
+        Self { session, user_code, labels, processes, kinds }
     }
 
     /// The text of a label.

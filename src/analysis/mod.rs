@@ -1,13 +1,16 @@
 //! Answers: what was kept, what is live, what grew, and why. No files, no drawing.
 
 mod call_site;
+mod categories;
 mod compare;
 mod driver_gap;
 pub mod findings;
 mod groups;
 pub mod growth;
 mod index;
+mod kinds;
 mod live;
+mod net;
 mod processes;
 mod pulse;
 mod query;
@@ -15,11 +18,13 @@ mod rhythm;
 mod traits;
 
 pub use call_site::{FrameOrigin, UserCode};
+pub use categories::{Categories, Category, LiveChange, by_category, live_change, peak};
 pub use compare::{Comparison, Difference, FigureDifference, Side, compare};
 pub use driver_gap::{DriverGap, GapGrowth, OtherProcess, driver_gap};
-pub use groups::{Group, GroupBy, group};
+pub use groups::{Group, GroupBy, GroupRows, group};
 pub use index::Index;
 pub use live::{NetGroup, live, net};
+pub use net::{NetBy, NetNode, NetRow, module_tree, net_table};
 pub use processes::{ProcessSummary, compare_processes};
 pub use query::{
     Apart, DeviceFilter, FreeBy, Query, RangeTotals, RowClass, RowRef, Selection, Totals, classify, kept,

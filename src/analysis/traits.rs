@@ -63,6 +63,8 @@ enum FileRole {
     BatchNorm,
     Parameter,
     AutogradFunction,
+    /// The profiler's own frames, which traces leave open from one step to the next.
+    Profiler,
     Library,
 }
 
@@ -99,6 +101,11 @@ fn file_role(strings: &Strings, frame: Frame, user_code: &UserCode) -> FileRole 
         FileRole::Module
     } else if path.ends_with("torch/nn/parameter.py") || path.ends_with("torch/nn/init.py") {
         FileRole::Parameter
+    } else if path.contains("torch/profiler/")
+        || path.ends_with("torch/autograd/profiler.py")
+        || path.ends_with("torch/_ops.py")
+    {
+        FileRole::Profiler
     } else if path.ends_with("torch/autograd/function.py") {
         FileRole::AutogradFunction
     } else if path.contains("/optim/") || path.starts_with("optim/") || path.contains("/optimizers/") {
@@ -116,6 +123,9 @@ impl StackTraits {
             self.in_workspace |= ["setWorkspaceForHandle", "Workspace(", "cudnn_workspace"]
                 .iter()
                 .any(|mark| function.contains(mark));
+            return self;
+        }
+        if role == FileRole::Profiler {
             return self;
         }
         let mut hasher = FxHasher::default();
@@ -145,7 +155,7 @@ impl StackTraits {
             FileRole::Parameter => self.in_module_setup = true,
             FileRole::BatchNorm => self.in_batch_norm = true,
             FileRole::AutogradFunction => self.last = Last::AutogradFunction,
-            FileRole::Module | FileRole::Library | FileRole::Native => {}
+            FileRole::Module | FileRole::Library | FileRole::Native | FileRole::Profiler => {}
         }
         if function == "forward" {
             match last {

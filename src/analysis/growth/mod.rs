@@ -157,7 +157,10 @@ fn growth_of(session: &Session, curve: &Curve, rhythms: &[(ProcessId, Option<Rhy
         .filter(|(id, _)| curve.process.is_none_or(|process| process == *id))
         .find_map(|(_, rhythm)| rhythm.clone())
         .filter(|rhythm| span.overlaps(TimeRange::new(rhythm.starts_ns[0], rhythm.end_ns)));
-    let by_windows = || Rhythm::of_windows(span, curve.series.len().min(MAX_WINDOWS));
+    let by_windows = || {
+        let range = after_warm_up(rhythms, span).unwrap_or(span);
+        Rhythm::of_windows(range, curve.series.rows_in(range).len().min(MAX_WINDOWS))
+    };
     let read = |rhythm: Rhythm| {
         let beats = beats(&curve.series, &rhythm);
         (rhythm, beats)
@@ -183,6 +186,15 @@ fn growth_of(session: &Session, curve: &Curve, rhythms: &[(ProcessId, Option<Rhy
         beats,
         capacity_bytes: capacity(session),
     })
+}
+
+/// From the third beat of the processes until their end: before and after, contexts are made and torn down.
+fn after_warm_up(rhythms: &[(ProcessId, Option<Rhythm>)], span: TimeRange) -> Option<TimeRange> {
+    let rhythms: Vec<&Rhythm> = rhythms.iter().filter_map(|(_, rhythm)| rhythm.as_ref()).collect();
+    let start_ns = rhythms.iter().map(|rhythm| rhythm.range_of(2.min(rhythm.len() - 1)).start_ns).max()?;
+    let end_ns = rhythms.iter().map(|rhythm| rhythm.end_ns).max()?;
+    let (start_ns, end_ns) = (start_ns.max(span.start_ns), end_ns.min(span.end_ns));
+    (start_ns < end_ns).then_some(TimeRange { start_ns, end_ns })
 }
 
 /// The memory of the card as files tell it: the smallest, when they name several.
@@ -212,6 +224,8 @@ fn capacity(session: &Session) -> Option<u64> {
 /// when nothing grows, the whole run is suggested and the label says so.
 pub fn suggest(index: &Index, selection: Selection) -> Vec<Suggestion> {
     let growths = growths(index, selection);
+    // Beside the allocator's own curves, the driver's say something new only by what they don't share.
+    let has_allocator = growths.iter().any(|growth| growth.quantity == Quantity::Allocated);
     let mut ranked: Vec<(usize, Suggestion)> = growths
         .iter()
         .filter(|growth| growth.leading().shape.is_growth())
@@ -222,7 +236,7 @@ pub fn suggest(index: &Index, selection: Selection) -> Vec<Suggestion> {
                 (Quantity::Allocated, false) => 1,
                 (Quantity::Reserved, true) => 2,
                 (Quantity::Other(_), true) => 3,
-                (Quantity::DriverUsed | Quantity::ProcessUsed, true) => 4,
+                (Quantity::DriverUsed | Quantity::ProcessUsed, true) if !has_allocator => 4,
                 _ => return None,
             };
             let what = match (&growth.quantity, is_floor) {

@@ -8,6 +8,8 @@ const MAX_FITTED: usize = 400;
 const MIN_RISE_SHARE: f64 = 0.002;
 /// Growth below this is noise.
 const MIN_RISE_BYTES: f64 = 64.0 * 1024.0;
+/// A rise in the first beats below this share of the level is not worth a word.
+const MIN_WARM_UP_SHARE: f64 = 0.02;
 
 /// The shape of a row of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +90,7 @@ pub fn trend(values: &[i64], numbers: &[i64]) -> Trend {
     let noise = median_deviation(&differences);
     let level = median(values) as f64;
     let threshold = (4.0 * noise).max(level.abs() * MIN_RISE_SHARE).max(MIN_RISE_BYTES);
+    let warm_up_threshold = threshold.max(level.abs() * MIN_WARM_UP_SHARE);
     let (low, high) = bounds(tail);
     let swing = (high - low) as f64;
 
@@ -95,11 +98,11 @@ pub fn trend(values: &[i64], numbers: &[i64]) -> Trend {
         Shape::SawTooth
     } else if let Some(at) = single_jump(tail, swing, threshold) {
         Shape::SingleJump(warm_up + at)
-    } else if has_settled(values, threshold) {
+    } else if has_settled(values, warm_up_threshold) {
         Shape::WarmUp
     } else if slope > 0.0 && rise_of_quarters(tail) > threshold && concordance >= 0.55 {
         stairs(&differences, threshold)
-    } else if warm_up > 0 && (median(tail) - values[0]) as f64 > threshold {
+    } else if warm_up > 0 && (median(tail) - values[0]) as f64 > warm_up_threshold {
         Shape::WarmUp
     } else {
         Shape::Level
@@ -257,7 +260,7 @@ mod tests {
 
     /// Small steady noise.
     fn jitter(n: i64) -> i64 {
-        (n * 7919 % 5) - 2
+        (n * 48_271 % 101 % 5) - 2
     }
 
     #[test]
