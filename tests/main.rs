@@ -5,3 +5,4 @@ mod figures;
 mod mutations;
 mod report;
 mod support;
+mod trace;
