@@ -10,3 +10,4 @@ mod report;
 mod simulated;
 mod support;
 mod survivors;
+mod trace;
