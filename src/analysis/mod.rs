@@ -1,8 +1,11 @@
 //! Answers: what was kept, what is live, what grew, and why. No files, no drawing.
 
+mod address_map;
+mod block_map;
 mod call_site;
 mod compare;
 pub mod findings;
+mod flame;
 mod groups;
 pub mod growth;
 mod index;
@@ -13,8 +16,11 @@ mod query;
 mod rhythm;
 mod traits;
 
+pub use address_map::{BlockAt, SegmentAt, address_map};
+pub use block_map::{BlockMap, Level, MapRequest, Piece, block_map};
 pub use call_site::{FrameOrigin, UserCode};
 pub use compare::{Comparison, Difference, FigureDifference, Side, compare};
+pub use flame::{FlameNode, FlameOrder, flame};
 pub use groups::{Group, GroupBy, group};
 pub use index::Index;
 pub use live::{NetGroup, live, net};

@@ -68,7 +68,9 @@ impl App {
             Command::SortRows(column) => self.state.row_sort = self.state.row_sort.clicked(column),
             Command::SortGroups(column) => self.state.group_sort = self.state.group_sort.clicked(column),
             Command::SortNets(column) => self.state.net_sort = self.state.net_sort.clicked(column),
+            Command::SetMapPixels(pixels) => self.state.map_pixels = pixels,
             Command::SetFlat(is_flat) => self.state.is_flat = is_flat,
+            Command::SetFlameOrder(order) => self.state.flame_order = order,
             Command::ShowTab(tab) => self.state.tab = tab,
             Command::FocusFilter => self.state.wants_filter_focus = true,
             Command::FilterFocused => self.state.wants_filter_focus = false,
@@ -86,7 +88,7 @@ impl App {
                 self.state.undo.forward(now).into_iter().for_each(|next| self.state.choices = next);
             }
             Command::Escape => self.escape(),
-            Command::ToggleCurve(label) => toggle(&mut self.state.looks.hidden_curves, label),
+            Command::ToggleCurve(label) => toggle(&mut self.state.looks.switched_curves, label),
             Command::ToggleSource(path) => toggle(&mut self.state.looks.hidden_sources, path),
             Command::ToggleTrack(name) => toggle(&mut self.state.looks.folded_tracks, name),
             Command::ToggleSources => self.state.looks.is_sources_folded ^= true,
@@ -268,6 +270,7 @@ impl App {
         self.opening = None;
         self.building = None;
         self.asked = None;
+        self.asked_map = None;
         let looks = std::mem::take(&mut self.state.looks);
         let messages = std::mem::take(&mut self.state.messages);
         self.state = State { looks, messages, ..State::default() };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::sorting::{GroupColumn, NetColumn, RowColumn};
 use super::state::{Dialog, ExportForm, Selected, Tab};
-use crate::analysis::{FreeBy, GroupBy, Selection};
+use crate::analysis::{FlameOrder, FreeBy, GroupBy, Selection};
 use crate::model::{SourceId, TimeRange};
 
 /// Something to do.
@@ -73,8 +73,12 @@ pub enum Command {
     SortGroups(GroupColumn),
     /// A click on a header.
     SortNets(NetColumn),
+    /// How large the allocation map is drawn, in columns and rows of pixels; nothing while it is folded.
+    SetMapPixels(Option<[u32; 2]>),
     /// List allocations one by one, or groups.
     SetFlat(bool),
+    /// Which end of the stacks is the root of the flame graph.
+    SetFlameOrder(FlameOrder),
     /// Bring a tab to the front.
     ShowTab(Tab),
     /// Put the keyboard into the filter.

@@ -1,6 +1,6 @@
 //! Dialogs over the window, and the system's file dialogs on a thread of their own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
@@ -255,9 +255,20 @@ fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mu
             }
         }
     });
+    let mut is_entered = false;
     ui.horizontal(|ui| {
         let label = ui.label("Path");
-        ui.add(egui::TextEdit::singleline(&mut now.path).desired_width(400.0)).labelled_by(label.id);
+        let field = egui::TextEdit::singleline(&mut now.path).desired_width(400.0);
+        let response = ui.add(field).labelled_by(label.id);
+        if ui.memory(|memory| memory.focused().is_none()) {
+            response.request_focus();
+        }
+        if response.changed()
+            && let Some(format) = Format::of_path(Path::new(&now.path))
+        {
+            now.format = format;
+        }
+        is_entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
         if ui.button("Browse…").clicked() {
             commands.push(Command::AskForReportPath(now.clone()));
         }
@@ -269,7 +280,7 @@ fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mu
     ui.add_space(8.0);
     ui.horizontal(|ui| {
         let can_write = !is_exporting && !now.path.trim().is_empty();
-        if ui.add_enabled(can_write, egui::Button::new("Export")).clicked() {
+        if ui.add_enabled(can_write, egui::Button::new("Export")).clicked() || (can_write && is_entered) {
             commands.push(Command::Export(now));
         }
         if ui.button("Cancel").clicked() {

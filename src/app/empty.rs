@@ -80,18 +80,21 @@ pub fn show(ui: &mut Ui, opening: Option<&Opening>, is_building: bool, commands:
 }
 
 fn recipe(ui: &mut Ui, what: &str, tells: &str, code: &str, commands: &mut Vec<Command>) {
+    let layout = egui::Layout::top_down(egui::Align::LEFT);
     ui.group(|ui| {
-        ui.set_min_width(ui.available_width());
-        ui.horizontal_wrapped(|ui| {
-            ui.strong(what);
-            ui.weak(tells);
-            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                if ui.small_button("Copy").accessible_name(format!("Copy: {what}")).clicked() {
-                    commands.push(Command::Copy(code.to_owned()));
-                }
+        ui.with_layout(layout, |ui| {
+            ui.set_min_width(ui.available_width());
+            ui.horizontal_wrapped(|ui| {
+                ui.strong(what);
+                ui.weak(tells);
+                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                    if ui.small_button("Copy").accessible_name(format!("Copy: {what}")).clicked() {
+                        commands.push(Command::Copy(code.to_owned()));
+                    }
+                });
             });
-        });
-        ui.add(egui::Label::new(RichText::new(code).monospace()).wrap().selectable(true));
+            ui.add(egui::Label::new(RichText::new(code).monospace()).wrap().selectable(true));
+        })
     });
 }
 

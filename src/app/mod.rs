@@ -7,12 +7,14 @@ mod answers;
 mod apply;
 mod command;
 mod data;
+mod desk;
 mod details;
 mod dialogs;
 mod empty;
 mod filter;
 mod history;
 mod keys;
+mod lanes;
 mod opening;
 mod range_bar;
 mod scene;
@@ -37,6 +39,9 @@ use opening::{Building, Opening, Outcome, Wake};
 use scene::Scene;
 pub use state::{Dialog, ExportForm, Selected, State, Tab, Tone};
 use timeline::view::TimeView;
+use timeline::{MapQuestion, Mapper};
+
+use crate::analysis::MapRequest;
 
 /// Files dropped together may come in several frames: this long after the last one they are opened.
 const DROP_WAIT_S: f64 = 0.1;
@@ -92,6 +97,8 @@ pub struct App {
     built_offsets_ns: BTreeMap<PathBuf, i64>,
     analyst: Option<Analyst>,
     asked: Option<Question>,
+    mapper: Option<Mapper>,
+    asked_map: Option<MapQuestion>,
     waiting: Vec<PathBuf>,
     dropped: Vec<PathBuf>,
     dropped_at_s: f64,
@@ -110,6 +117,8 @@ impl App {
             built_offsets_ns: BTreeMap::new(),
             analyst: None,
             asked: None,
+            mapper: None,
+            asked_map: None,
             waiting: paths,
             dropped: Vec::new(),
             dropped_at_s: 0.0,
@@ -126,11 +135,11 @@ impl App {
 
     /// Whether no thread is at work and nothing waits to be opened.
     pub fn is_idle(&self) -> bool {
-        let is_answered =
-            self.asked.is_none() || self.analyst.as_ref().is_none_or(|analyst| !analyst.is_busy());
+        let is_answered = !self.analyst.as_ref().is_some_and(Analyst::is_busy);
+        let is_mapped = !self.mapper.as_ref().is_some_and(Mapper::is_busy);
         let is_reading = self.opening.is_some() || self.building.is_some();
         let is_waiting = !self.waiting.is_empty() || !self.dropped.is_empty();
-        is_answered && !is_reading && !is_waiting && self.exporting.is_none()
+        is_answered && is_mapped && !is_reading && !is_waiting && self.exporting.is_none()
     }
 
     /// Takes in what threads have done and gives them what is next. Cheap; call it before every frame.
@@ -154,6 +163,7 @@ impl App {
             self.rebuild(ctx, self.state.opened.clone());
         }
         self.ask(ctx);
+        self.ask_map(ctx);
     }
 
     /// Draws the window and applies what the user does.
@@ -182,6 +192,7 @@ impl App {
             self.apply(&ctx, command);
         }
         self.ask(&ctx);
+        self.ask_map(&ctx);
     }
 
     fn wake(&self, ctx: &egui::Context) -> Wake {
@@ -279,18 +290,19 @@ impl App {
         }
         // Rows are those of the session before.
         state.selected = None;
+        state.map = None;
         state.answers = answers::Answers::default();
         state.opened = opened;
         state.data = Some(data);
         self.asked = None;
+        self.asked_map = None;
     }
 
     /// Asks the analysis thread when anything that it answers by has changed, and takes in its answers.
     fn ask(&mut self, ctx: &egui::Context) {
         let Some(data) = self.state.data.clone() else { return };
         if self.analyst.is_none() {
-            let wake = self.wake(ctx);
-            match Analyst::start(move || wake()) {
+            match answers::start(self.wake(ctx)) {
                 Ok(analyst) => self.analyst = Some(analyst),
                 Err(error) => self.say(ctx, Tone::Error, format!("no thread for the analysis: {error}")),
             }
@@ -305,6 +317,7 @@ impl App {
             filter: state.choices.filter.clone(),
             sort: state.row_sort,
             live_at_ns: state.live_at_ns(&data),
+            flame_order: state.flame_order,
             is_moving: state.is_brushing,
             data,
         };
@@ -313,6 +326,34 @@ impl App {
             state.answers.has_findings = false;
             self.asked = Some(question);
         }
-        analyst.collect(&mut state.answers);
+        while let Some(part) = analyst.poll() {
+            state.answers.take(part);
+        }
+    }
+
+    /// Asks for the allocation map when the view or the selection has changed, and takes it in.
+    fn ask_map(&mut self, ctx: &egui::Context) {
+        let (Some(data), Some([columns, rows])) = (self.state.data.clone(), self.state.map_pixels) else {
+            return;
+        };
+        if self.mapper.is_none() {
+            match timeline::start_mapper(self.wake(ctx)) {
+                Ok(mapper) => self.mapper = Some(mapper),
+                Err(error) => {
+                    self.say(ctx, Tone::Error, format!("no thread for the allocation map: {error}"))
+                }
+            }
+        }
+        let Some(mapper) = &mut self.mapper else { return };
+        let selection = self.state.choices.selection;
+        let request = MapRequest { selection, range: self.state.view.range(), columns, rows };
+        let question = MapQuestion { data, request };
+        if self.asked_map.as_ref() != Some(&question) {
+            mapper.ask(question.clone());
+            self.asked_map = Some(question);
+        }
+        while let Some(map) = mapper.poll() {
+            self.state.map = Some(Arc::new(map));
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::history::History;
 use super::sorting::{GroupColumn, NetColumn, RowColumn, Sort};
 use super::timeline::view::TimeView;
 use crate::align::Opened;
-use crate::analysis::{FreeBy, GroupBy, RowRef, Selection};
+use crate::analysis::{BlockMap, FlameOrder, FreeBy, GroupBy, RowRef, Selection};
 use crate::model::TimeRange;
 use crate::report::Format;
 
@@ -23,11 +23,14 @@ pub enum Tab {
     Findings,
     Live,
     Net,
+    Stacks,
+    Segments,
 }
 
 impl Tab {
     /// All of them, in the order they stand in.
-    pub const ALL: [Self; 4] = [Self::Kept, Self::Findings, Self::Live, Self::Net];
+    pub const ALL: [Self; 6] =
+        [Self::Kept, Self::Findings, Self::Live, Self::Net, Self::Stacks, Self::Segments];
 
     /// The words for people.
     pub fn label(self) -> &'static str {
@@ -36,6 +39,8 @@ impl Tab {
             Self::Findings => "Findings",
             Self::Live => "Live",
             Self::Net => "Net",
+            Self::Stacks => "Stacks",
+            Self::Segments => "Segments",
         }
     }
 }
@@ -119,8 +124,8 @@ pub struct Message {
 /// Which tracks are folded or hidden, and other things of taste.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
-    /// Curves that are switched off, by label.
-    pub hidden_curves: BTreeSet<String>,
+    /// Curves that are switched the other way than they begin, by label.
+    pub switched_curves: BTreeSet<String>,
     /// Sources that are switched off, by path.
     pub hidden_sources: BTreeSet<PathBuf>,
     /// Whether the sources panel is folded away.
@@ -151,12 +156,18 @@ pub struct State {
     pub is_brushing: bool,
     /// The instant that was clicked: the live set is of it.
     pub cursor_ns: Option<i64>,
+    /// The allocation map of what was visible when it was made.
+    pub map: Option<Arc<BlockMap>>,
+    /// How large the allocation map is drawn, in columns and rows of pixels.
+    pub map_pixels: Option<[u32; 2]>,
     /// The tab in front.
     pub tab: Tab,
     /// What is selected.
     pub selected: Option<Selected>,
     /// Whether Kept and Live list allocations one by one.
     pub is_flat: bool,
+    /// Which end of the stacks is the root of the flame graph.
+    pub flame_order: FlameOrder,
     /// How allocations are sorted.
     pub row_sort: Sort<RowColumn>,
     /// How groups are sorted.
@@ -185,9 +196,12 @@ impl Default for State {
             views: History::default(),
             is_brushing: false,
             cursor_ns: None,
+            map: None,
+            map_pixels: None,
             tab: Tab::default(),
             selected: None,
             is_flat: false,
+            flame_order: FlameOrder::default(),
             row_sort: Sort::descending(RowColumn::Bytes),
             group_sort: Sort::descending(GroupColumn::Bytes),
             net_sort: Sort::descending(NetColumn::Net),
@@ -214,6 +228,8 @@ impl State {
     pub fn is_curve_shown(&self, data: &Data, curve: &super::data::Curve) -> bool {
         let source = curve.source.map(|id| data.session().source(id));
         let is_source_hidden = source.is_some_and(|source| self.looks.hidden_sources.contains(&source.path));
-        !is_source_hidden && !self.looks.hidden_curves.contains(&curve.label)
+        let is_admitted = self.choices.selection.device.admits(curve.device);
+        let is_switched = self.looks.switched_curves.contains(&curve.label);
+        is_admitted && !is_source_hidden && (curve.is_shown_at_first() != is_switched)
     }
 }

@@ -1,15 +1,19 @@
 //! Tracks over one time axis. All share one mapping from time to x ([`view::Axis`]), one brush and one crosshair.
 
+mod allocation_map;
 mod brush;
 mod curves;
 mod overview;
 pub mod pyramid;
 mod ruler;
+mod slices;
 mod steps;
 pub mod view;
 
 use egui::containers::scroll_area::{DragScroll, ScrollSource};
 use egui::{Rect, Response, Sense, Ui, vec2};
+
+pub use allocation_map::{MapQuestion, Mapper, start_mapper};
 
 use super::command::Command;
 use super::scene::Scene;
@@ -32,7 +36,7 @@ pub struct Tracks<'s, 'a> {
 /// Draws all tracks in a panel of their own.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let height = ui.available_height();
-    let panel = egui::Panel::top("tracks").resizable(true).default_size(height * 0.5);
+    let panel = egui::Panel::top("tracks").resizable(true).default_size(height * 0.55);
     panel.size_range(120.0..=(height - 140.0).max(160.0)).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 2.0;
         let area = ui.available_rect_before_wrap();
@@ -48,7 +52,9 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         let source = ScrollSource { mouse_wheel: false, drag: DragScroll::Never, scroll_bar: true };
         egui::ScrollArea::vertical().scroll_source(source).auto_shrink(false).show(ui, |ui| {
             curves::show(ui, &mut tracks);
+            allocation_map::show(ui, &mut tracks);
             steps::show(ui, &mut tracks);
+            slices::show(ui, &mut tracks);
         });
     });
 }
