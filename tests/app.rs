@@ -143,8 +143,8 @@ fn a_typed_range_has_the_figures_that_were_counted_independently() {
     assert_eq!(answers.totals.range_end.bytes, 769_644_840);
     let group = &answers.kept.groups[0];
     assert_eq!((group.key.as_str(), group.count, group.bytes), ("record.py:63 validate", 242, 599_891_968));
-    window.get_by_label("573.8 MiB in 244");
-    window.get_by_label("734.0 MiB in 431");
+    window.get_by_label("kept 573.8 MiB in 244");
+    window.get_by_label("kept at range end 734.0 MiB in 431");
 }
 
 #[test]
@@ -341,10 +341,10 @@ fn a_report_is_exported_to_a_typed_path() {
 fn curves_sources_and_tracks_can_be_switched() {
     let mut window = leak();
     window.get_by_label("Hide curve reserved").click();
-    window.run_steps(2);
+    settle(&mut window);
     window.get_by_label("Show curve reserved");
     window.get_by_label("Fold track Steps").click();
-    window.run_steps(2);
+    settle(&mut window);
     window.get_by_label("Unfold track Steps");
     let sources = window.state().state().opened.len();
     window.get_by_label_contains("Close train.log").click();
@@ -352,32 +352,84 @@ fn curves_sources_and_tracks_can_be_switched() {
     assert_eq!(window.state().state().opened.len(), sources - 1);
 }
 
-/// The states that pictures are taken of.
-fn pictured(theme: Theme) -> Vec<(&'static str, Window)> {
-    let mut empty = window(Vec::new(), [1000.0, 700.0], theme);
-    empty.run_steps(3);
-    let mut brushed = window(vec![sample(LEAK)], [1280.0, 860.0], theme);
-    settle(&mut brushed);
-    type_range(&mut brushed, "step:8", "step:16");
-    brushed.get_all_by_label("record.py:63 validate").next().expect("its row").click();
-    settle(&mut brushed);
-    let mut findings = window(vec![sample(LEAK)], [1280.0, 860.0], theme);
-    settle(&mut findings);
-    findings.get_by_label("Tab Findings").click();
-    settle(&mut findings);
-    let mut healthy = window(vec![sample("healthy")], [800.0, 600.0], theme);
-    settle(&mut healthy);
-    vec![("empty", empty), ("brushed", brushed), ("findings", findings), ("narrow", healthy)]
+#[test]
+fn every_tab_answers_for_the_range() {
+    let mut window = leak();
+    type_range(&mut window, "step:8", "step:16");
+    window.get_by_label("Tab Stacks").click();
+    settle(&mut window);
+    window.get_by_label("Flame graph of 573.8 MiB in 244 allocations");
+    window.get_by_label("From the allocation").click();
+    settle(&mut window);
+    window.get_by_label("Flame graph of 573.8 MiB in 244 allocations");
+    window.get_by_label("Tab Segments").click();
+    settle(&mut window);
+    window.get_by_label_contains("Address map of");
+    window.get_by_label("Tab Net").click();
+    settle(&mut window);
+    window.get_by_label_contains("in steps 8 to 15: allocated minus freed");
+    window.get_by_label("Tab SQL").click();
+    settle(&mut window);
+    window.get_by_label("Run").click();
+    settle(&mut window);
+    let answer = window.state().state().sql.answer.clone();
+    assert!(matches!(answer, Some(Ok(ref answer)) if !answer.rows.is_empty()), "{answer:?}");
+}
+
+#[test]
+fn a_click_on_the_allocation_map_selects_the_block() {
+    let mut window = leak();
+    let rect = track(&window, "Allocations stacked by age");
+    let at = pos2(rect.left() + 0.8 * rect.width(), rect.bottom() - 3.0);
+    window.hover_at(at);
+    for pressed in [true, false] {
+        window.event(button(at, pressed, Modifiers::NONE));
+    }
+    settle(&mut window);
+    assert!(matches!(window.state().state().selected, Some(Selected::Row(_))));
+    window.get_by_label("Show in tracks");
+}
+
+#[test]
+fn a_saved_session_comes_back_with_its_range() {
+    let mut window = leak();
+    type_range(&mut window, "step:8", "step:16");
+    let saved = range(&window);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.vramscope");
+    window.get_by_label("File").click();
+    window.run_steps(3);
+    window.get_by_label("Save session…").click();
+    window.run_steps(3);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    window.step();
+    window.get_by_label("Path").type_text(&path.display().to_string());
+    window.run_steps(2);
+    window.get_by_label("Save").click();
+    settle(&mut window);
+    assert!(path.is_file(), "{:?}", window.state().state().messages);
+
+    let mut again = self::window(vec![path], [1280.0, 860.0], Theme::Dark);
+    settle(&mut again);
+    assert_eq!(range(&again), saved);
+    assert_eq!(again.state().state().opened.len(), window.state().state().opened.len());
 }
 
 #[test]
 fn pictures() {
     let mut results = SnapshotResults::new();
     for (theme, suffix) in [(Theme::Dark, "dark"), (Theme::Light, "light")] {
-        for (name, mut window) in pictured(theme) {
+        let mut empty = window(Vec::new(), [900.0, 600.0], theme);
+        empty.run_steps(3);
+        let mut brushed = window(vec![sample(LEAK).join("snapshot.pickle.gz")], [1100.0, 760.0], theme);
+        settle(&mut brushed);
+        key(&mut brushed, Modifiers::NONE, Key::Escape);
+        let rect = track(&brushed, "Memory over time");
+        let at = |share: f32| pos2(rect.left() + share * rect.width(), rect.center().y);
+        drag(&mut brushed, at(0.3), at(0.6), Modifiers::NONE);
+        for (name, mut window) in [("empty", empty), ("brushed", brushed)] {
             window.remove_cursor();
-            window.run_steps(2);
-            // Toasts go by time, which differs from run to run.
+            window.run_steps(3);
             results.add(window.try_snapshot(format!("{name}_{suffix}")));
         }
     }

@@ -110,10 +110,12 @@ fn alive_in(session: &Session, request: &MapRequest) -> Vec<Block> {
     let range = request.range;
     let mut blocks = Vec::new();
     for id in request.selection.processes(session) {
-        let table = &session.process(id).allocations;
+        let process = session.process(id);
+        let table = &process.allocations;
         let end = table.alloc_ns.partition_point(|&time| time < range.end_ns);
         for row in 0..end {
-            let end_ns = table.free_completed_ns[row];
+            // Beyond the end of the recording nothing is known.
+            let end_ns = table.free_completed_ns[row].min(process.recorded.end_ns);
             if end_ns > range.start_ns && request.selection.device.admits(table.device[row]) {
                 blocks.push(Block {
                     row: RowRef { process: id, row: row as u32 },

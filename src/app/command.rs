@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::sorting::{GroupColumn, NetColumn, RowColumn};
-use super::state::{Dialog, ExportForm, Selected, Tab};
+use super::state::{Dialog, ExportForm, Note, Selected, Tab};
 use crate::analysis::{FlameOrder, FreeBy, GroupBy, Selection};
 use crate::model::{SourceId, TimeRange};
 
@@ -103,6 +103,8 @@ pub enum Command {
     ToggleSource(PathBuf),
     /// Fold a track or unfold it.
     ToggleTrack(&'static str),
+    /// Give a track another height, in points.
+    ResizeTrack(&'static str, f32),
     /// Fold the sources panel or unfold it.
     ToggleSources,
     /// Fold the details panel or unfold it.
@@ -110,8 +112,20 @@ pub enum Command {
     /// Dark, light, or as the system.
     SetTheme(egui::ThemePreference),
 
+    /// Change the SQL statement.
+    SetSql(String),
+    /// Ask the SQL statement.
+    RunSql,
+    /// Write the session into a file.
+    SaveSession(PathBuf),
+    /// Pin a note to a time.
+    AddNote(Note),
+    /// Take a note away.
+    RemoveNote(usize),
     /// Open a dialog.
     ShowDialog(Dialog),
+    /// Open the dialog that saves the session.
+    AskToSave,
     /// Open the export dialog.
     AskForReport,
     /// Ask the system where to write the report.

@@ -147,7 +147,9 @@ fn curves_of(session: &Session) -> Vec<Curve> {
             if let (true, Some(id)) = (has_processes, process) {
                 label = format!("{label} · {}", session.process(id).label);
             } else if !series.process_name.is_empty() {
-                label = format!("{label} · {}", series.process_name);
+                // A whole path would push the other curves out of the legend.
+                let name = series.process_name.rsplit(['/', '\\']).next().unwrap_or_default();
+                label = format!("{label} · {name}");
             } else if let Some(pid) = series.pid {
                 label = format!("{label} · process {pid}");
             }

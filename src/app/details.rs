@@ -161,7 +161,7 @@ fn group(ui: &mut Ui, scene: &mut Scene<'_>, group: &Group) {
     ui.add(Label::new(RichText::new(&group.key).strong()).wrap());
     let mut facts = vec![
         ("Bytes", format_bytes_exact(group.bytes)),
-        ("Allocations", format_count(group.count)),
+        ("Count", format_count(group.count)),
         ("Call site", group.call_site.clone()),
     ];
     if let Some((first, last)) = group.steps {

@@ -36,7 +36,7 @@ pub const SHEET: &[(&str, &[(&str, &str)])] = &[
             ("Export a report", "Ctrl+S"),
             ("Filter the table", "Ctrl+F"),
             ("Undo, redo", "Ctrl+Z, Ctrl+Shift+Z"),
-            ("Tabs", "1 to 6"),
+            ("Tabs", "1 to 7"),
             ("This sheet", "? or F1"),
         ],
     ),
@@ -117,6 +117,7 @@ fn in_window(key: Key, place: Key, modifiers: Modifiers) -> Option<Command> {
         Key::Num4 => Some(Command::ShowTab(Tab::ALL[3])),
         Key::Num5 => Some(Command::ShowTab(Tab::ALL[4])),
         Key::Num6 => Some(Command::ShowTab(Tab::ALL[5])),
+        Key::Num7 => Some(Command::ShowTab(Tab::ALL[6])),
         _ => None,
     }
 }

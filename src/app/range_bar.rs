@@ -129,6 +129,11 @@ fn figures(ui: &mut Ui, scene: &Scene<'_>) {
 }
 
 fn figure(ui: &mut Ui, name: &str, text: &str, help: &str) {
-    ui.weak(name);
-    ui.label(RichText::new(text).strong()).on_hover_text(help);
+    // One widget, so that a name is never parted from its figure.
+    let format = |color| egui::TextFormat::simple(egui::TextStyle::Body.resolve(ui.style()), color);
+    let mut job = egui::text::LayoutJob::default();
+    job.append(name, 0.0, format(ui.visuals().weak_text_color()));
+    job.append(" ", 0.0, format(ui.visuals().weak_text_color()));
+    job.append(text, 0.0, format(ui.visuals().strong_text_color()));
+    ui.add(egui::Label::new(job).extend()).on_hover_text(help);
 }

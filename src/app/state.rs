@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::answers::Answers;
 use super::data::Data;
 use super::history::History;
+use super::settings::Settings;
 use super::sorting::{GroupColumn, NetColumn, RowColumn, Sort};
+use super::sql::Sql;
 use super::timeline::view::TimeView;
 use crate::align::Opened;
 use crate::analysis::{BlockMap, FlameOrder, FreeBy, GroupBy, RowRef, Selection};
@@ -25,12 +29,13 @@ pub enum Tab {
     Net,
     Stacks,
     Segments,
+    Sql,
 }
 
 impl Tab {
     /// All of them, in the order they stand in.
-    pub const ALL: [Self; 6] =
-        [Self::Kept, Self::Findings, Self::Live, Self::Net, Self::Stacks, Self::Segments];
+    pub const ALL: [Self; 7] =
+        [Self::Kept, Self::Findings, Self::Live, Self::Net, Self::Stacks, Self::Segments, Self::Sql];
 
     /// The words for people.
     pub fn label(self) -> &'static str {
@@ -41,6 +46,7 @@ impl Tab {
             Self::Net => "Net",
             Self::Stacks => "Stacks",
             Self::Segments => "Segments",
+            Self::Sql => "SQL",
         }
     }
 }
@@ -60,6 +66,17 @@ pub struct Choices {
     pub filter: String,
     /// Offsets set by hand.
     pub offsets_ns: BTreeMap<PathBuf, i64>,
+    /// What the user pinned to times.
+    pub notes: Vec<Note>,
+}
+
+/// A note pinned to a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// When.
+    pub time_ns: i64,
+    /// What.
+    pub text: String,
 }
 
 /// What is selected, and shown in the details.
@@ -84,6 +101,10 @@ pub enum Dialog {
     Export(ExportForm),
     /// Opening by a typed path.
     OpenPath(String),
+    /// Saving the session at a typed path.
+    SaveSession(String),
+    /// A note at an instant.
+    AddNote(i64, String),
     /// What was said since the start.
     Log,
 }
@@ -132,6 +153,8 @@ pub struct Looks {
     pub is_sources_folded: bool,
     /// Whether the details panel is folded away.
     pub is_details_folded: bool,
+    /// Heights of tracks that were changed, by name.
+    pub heights: BTreeMap<&'static str, f32>,
     /// Tracks that are folded away, by name.
     pub folded_tracks: BTreeSet<&'static str>,
 }
@@ -160,6 +183,10 @@ pub struct State {
     pub map: Option<Arc<BlockMap>>,
     /// How large the allocation map is drawn, in columns and rows of pixels.
     pub map_pixels: Option<[u32; 2]>,
+    /// What was asked in SQL.
+    pub sql: Sql,
+    /// What is remembered from one start to the next.
+    pub settings: Settings,
     /// The tab in front.
     pub tab: Tab,
     /// What is selected.
@@ -196,6 +223,8 @@ impl Default for State {
             views: History::default(),
             is_brushing: false,
             cursor_ns: None,
+            sql: Sql::default(),
+            settings: Settings::default(),
             map: None,
             map_pixels: None,
             tab: Tab::default(),

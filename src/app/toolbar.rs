@@ -55,6 +55,7 @@ fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
             item(ui, true, text, Command::OpenSample(name));
         }
         ui.separator();
+        item(ui, has_data, "Save session…", Command::AskToSave);
         item(ui, has_data, "Reload all", Command::Reload);
         item(ui, has_data, "Close all", Command::CloseAll);
         item(ui, has_data, "Export report…", Command::AskForReport);

@@ -6,6 +6,7 @@ mod groups;
 mod nets;
 mod rows;
 mod segments;
+mod sql;
 mod stacks;
 
 use egui::Ui;
@@ -63,6 +64,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         Tab::Net => nets::show(ui, scene),
         Tab::Stacks => stacks::show(ui, scene),
         Tab::Segments => segments::show(ui, scene),
+        Tab::Sql => sql::show(ui, scene),
         Tab::Findings => findings::show(ui, scene),
     }
 }
@@ -94,7 +96,7 @@ fn show_lens(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
 /// What the tab in front is grouped and filtered by.
 fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
     let tab = scene.state.tab;
-    if matches!(tab, Tab::Findings | Tab::Segments) {
+    if matches!(tab, Tab::Findings | Tab::Segments | Tab::Sql) {
         return;
     }
     if matches!(tab, Tab::Kept | Tab::Stacks) {

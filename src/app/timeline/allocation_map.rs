@@ -76,7 +76,8 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
                 ui.add(egui::Label::new(egui::RichText::new(text).small().weak()).truncate());
             }
         });
-    let pixels = is_open.then_some([tracks.axis.width as u32, HEIGHT as u32]);
+    let height = tracks.height("Allocations", HEIGHT);
+    let pixels = is_open.then_some([tracks.axis.width as u32, height as u32]);
     if tracks.scene.state.map_pixels != pixels {
         tracks.scene.ask(Command::SetMapPixels(pixels));
     }
@@ -84,7 +85,8 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         return;
     }
     let label = format!("Allocations stacked by age, {}", tracks.range_text());
-    let (rect, response) = tracks.body(ui, "Allocations", HEIGHT, || label.clone());
+    let (rect, response) = tracks.body(ui, "Allocations", height, || label.clone());
+    tracks.grip(ui, "Allocations", height);
     let Some(map) = map else { return };
     let painter = ui.painter().with_clip_rect(rect);
     painter.add(Shape::Mesh(mesh(ui, tracks, &map, rect)));

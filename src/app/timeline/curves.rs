@@ -38,7 +38,9 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         return;
     }
     let text = description(tracks);
-    let (rect, response) = tracks.body(ui, "Memory", HEIGHT, || text.clone());
+    let height = tracks.height("Memory", HEIGHT);
+    let (rect, response) = tracks.body(ui, "Memory", height, || text.clone());
+    tracks.grip(ui, "Memory", height);
     let painter = ui.painter().with_clip_rect(rect);
     let (data, palette, axis) = (tracks.scene.data, tracks.scene.palette, tracks.axis);
     let shown: Vec<(usize, &Curve)> = data
@@ -55,6 +57,10 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     }
     for marker in &data.markers {
         flag(&painter, marker, &axis, rect, palette);
+    }
+    for note in &tracks.scene.state.choices.notes {
+        let marker = ShownMarker { time_ns: note.time_ns, kind: MarkerKind::User, text: note.text.clone() };
+        flag(&painter, &marker, &axis, rect, palette);
     }
     tracks.overlay(ui, rect);
     if let Some(at_ns) = tracks.hover_ns.filter(|_| response.hovered() || response.dragged()) {

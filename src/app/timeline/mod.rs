@@ -52,8 +52,8 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         let source = ScrollSource { mouse_wheel: false, drag: DragScroll::Never, scroll_bar: true };
         egui::ScrollArea::vertical().scroll_source(source).auto_shrink(false).show(ui, |ui| {
             curves::show(ui, &mut tracks);
-            allocation_map::show(ui, &mut tracks);
             steps::show(ui, &mut tracks);
+            allocation_map::show(ui, &mut tracks);
             slices::show(ui, &mut tracks);
         });
     });
@@ -87,6 +87,27 @@ impl Tracks<'_, '_> {
             }
         });
         !is_folded
+    }
+
+    /// How high the user wants a track.
+    fn height(&self, name: &str, otherwise: f32) -> f32 {
+        self.scene.state.looks.heights.get(name).copied().unwrap_or(otherwise)
+    }
+
+    /// The strip below a track that changes its height.
+    fn grip(&mut self, ui: &mut Ui, name: &'static str, height: f32) {
+        let (rect, response) = ui.allocate_exact_size(vec2(self.axis.width, 5.0), Sense::drag());
+        response.widget_info(|| {
+            egui::WidgetInfo::labeled(egui::Role::Splitter, true, format!("Resize track {name}"))
+        });
+        let response = response.on_hover_and_drag_cursor(egui::CursorIcon::ResizeVertical);
+        if response.hovered() || response.dragged() {
+            ui.painter().rect_filled(rect.shrink2(vec2(0.0, 1.5)), 1, self.scene.palette.crosshair);
+        }
+        let by = response.drag_delta().y;
+        if by != 0.0 {
+            self.scene.ask(Command::ResizeTrack(name, height + by));
+        }
     }
 
     /// The body of a track with background and brush; `label` describes it to those who can't see it.
