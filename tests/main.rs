@@ -1,6 +1,8 @@
 //! One binary for all integration tests: one link, shared helpers.
 
+mod app;
 mod cli;
+mod end_to_end;
 mod figures;
 mod findings;
 mod layouts;

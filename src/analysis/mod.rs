@@ -1,10 +1,13 @@
 //! Answers: what was kept, what is live, what grew, and why. No files, no drawing.
 
+mod address_map;
+mod block_map;
 mod call_site;
 mod categories;
 mod compare;
 mod driver_gap;
 pub mod findings;
+mod flame;
 mod groups;
 pub mod growth;
 mod index;
@@ -17,10 +20,13 @@ mod query;
 mod rhythm;
 mod traits;
 
+pub use address_map::{BlockAt, SegmentAt, address_map};
+pub use block_map::{BlockMap, Level, MapRequest, Piece, block_map};
 pub use call_site::{FrameOrigin, UserCode};
 pub use categories::{Categories, Category, LiveChange, by_category, live_change, peak};
 pub use compare::{Comparison, Difference, FigureDifference, Side, compare};
 pub use driver_gap::{DriverGap, GapGrowth, OtherProcess, driver_gap};
+pub use flame::{FlameNode, FlameOrder, flame};
 pub use groups::{Group, GroupBy, GroupRows, group};
 pub use index::Index;
 pub use live::{NetGroup, live, net};

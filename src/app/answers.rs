@@ -1,17 +1,18 @@
-//! The analysis thread: it answers the latest question and drops those that a newer one has overtaken.
+//! What the tabs show, worked out on the analysis thread.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::data::Data;
+use super::desk::Desk;
 use super::filter::Filter;
+use super::opening::Wake;
 use super::sorting::{self, RowColumn, Sort};
 use crate::analysis::findings::{Finding, findings};
 use crate::analysis::{
-    FreeBy, Group, GroupBy, Index, NetGroup, Query, RangeTotals, RowRef, Selection, group, kept, live, net,
-    totals,
+    FlameNode, FlameOrder, FreeBy, Group, GroupBy, Index, NetGroup, Query, RangeTotals, RowRef, SegmentAt,
+    Selection, address_map, flame, group, kept, live, net, totals,
 };
 use crate::model::{Quantity, TimeRange};
 
@@ -34,6 +35,8 @@ pub struct Question {
     pub sort: Sort<RowColumn>,
     /// The instant of the live set.
     pub live_at_ns: i64,
+    /// Which end of the stacks is the root.
+    pub flame_order: FlameOrder,
     /// Whether the pointer is still moving the range: then findings wait.
     pub is_moving: bool,
 }
@@ -52,6 +55,7 @@ impl Question {
             && self.filter == other.filter
             && self.sort == other.sort
             && self.live_at_ns == other.live_at_ns
+            && self.flame_order == other.flame_order
             && self.is_moving == other.is_moving
     }
 }
@@ -98,6 +102,10 @@ pub enum Part {
     Live(i64, Lens),
     /// What each group added.
     Net(Vec<NetGroup>),
+    /// The survivors by call stack.
+    Flame(Vec<FlameNode>),
+    /// The segments at the instant of the live set.
+    Segments(Vec<SegmentAt>),
     /// Diagnoses.
     Findings(Vec<Finding>),
 }
@@ -119,6 +127,10 @@ pub struct Answers {
     pub live_at_ns: Option<i64>,
     /// What each group added.
     pub net: Arc<Vec<NetGroup>>,
+    /// The survivors by call stack.
+    pub flame: Arc<Vec<FlameNode>>,
+    /// The segments at [`Self::live_at_ns`].
+    pub segments: Arc<Vec<SegmentAt>>,
     /// Diagnoses.
     pub findings: Arc<Vec<Finding>>,
     /// Whether the diagnoses are those of the last question.
@@ -126,7 +138,8 @@ pub struct Answers {
 }
 
 impl Answers {
-    fn take(&mut self, part: Part) {
+    /// Takes in a part.
+    pub fn take(&mut self, part: Part) {
         match part {
             Part::Totals(range, totals, rises) => {
                 (self.totals_of, self.totals, self.rises) = (Some(range), totals, rises);
@@ -134,124 +147,34 @@ impl Answers {
             Part::Kept(lens) => self.kept = Arc::new(lens),
             Part::Live(at_ns, lens) => (self.live_at_ns, self.live) = (Some(at_ns), Arc::new(lens)),
             Part::Net(groups) => self.net = Arc::new(groups),
+            Part::Flame(nodes) => self.flame = Arc::new(nodes),
+            Part::Segments(segments) => self.segments = Arc::new(segments),
             Part::Findings(found) => (self.findings, self.has_findings) = (Arc::new(found), true),
         }
     }
 }
 
-/// The slot that holds the latest question.
-#[derive(Default)]
-struct Slot {
-    latest: Mutex<State>,
-    is_changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    generation: u64,
-    question: Option<Question>,
-    is_closed: bool,
-}
-
-/// The handle of the analysis thread.
-pub struct Analyst {
-    slot: Arc<Slot>,
-    parts: Receiver<(u64, Part)>,
-    generation: u64,
-    answered: u64,
-}
-
-impl Analyst {
-    /// Starts the thread; `wake` is called after every part.
-    ///
-    /// # Errors
-    /// When the system has no thread to give.
-    pub fn start(wake: impl Fn() + Send + 'static) -> std::io::Result<Self> {
-        let slot = Arc::new(Slot::default());
-        let (sender, parts) = channel();
-        let worker = Worker { slot: slot.clone(), sender, wake: Box::new(wake) };
-        std::thread::Builder::new().name("analysis".to_owned()).spawn(move || worker.run())?;
-        Ok(Self { slot, parts, generation: 0, answered: 0 })
-    }
-
-    /// Asks; an older question that is still being answered is dropped.
-    pub fn ask(&mut self, question: Question) {
-        self.generation += 1;
-        let mut state = self.slot.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        state.generation = self.generation;
-        state.question = Some(question);
-        drop(state);
-        self.slot.is_changed.notify_one();
-    }
-
-    /// Takes what is ready; late parts of older questions are dropped.
-    pub fn collect(&mut self, answers: &mut Answers) {
-        while let Ok((generation, part)) = self.parts.try_recv() {
-            if generation == self.generation {
-                if matches!(part, Part::Findings(_)) {
-                    self.answered = generation;
-                }
-                answers.take(part);
+/// Starts the analysis thread.
+///
+/// # Errors
+/// When the system has no thread to give.
+pub fn start(wake: Wake) -> std::io::Result<Analyst> {
+    // What is quick and seen first comes first; each step asks whether a newer question waits.
+    const STEPS: [fn(&Question) -> Part; 7] =
+        [totals_part, kept_part, live_part, net_part, flame_part, segments_part, findings_part];
+    Desk::start("analysis", wake, |question: Question, reply| {
+        let count = if question.is_moving { STEPS.len() - 1 } else { STEPS.len() };
+        for step in &STEPS[..count] {
+            if reply.is_overtaken() {
+                return;
             }
+            reply.send(step(&question));
         }
-    }
-
-    /// Whether a part of the latest answer is still missing.
-    pub fn is_busy(&self) -> bool {
-        self.answered != self.generation
-    }
+    })
 }
 
-impl Drop for Analyst {
-    fn drop(&mut self) {
-        self.slot.latest.lock().unwrap_or_else(PoisonError::into_inner).is_closed = true;
-        self.slot.is_changed.notify_one();
-    }
-}
-
-struct Worker {
-    slot: Arc<Slot>,
-    sender: Sender<(u64, Part)>,
-    wake: Box<dyn Fn() + Send>,
-}
-
-impl Worker {
-    fn run(&self) {
-        while let Some((generation, question)) = self.next() {
-            // Each step asks whether a newer question waits; what is quick and seen first comes first.
-            let steps: [fn(&Question) -> Part; 5] =
-                [totals_part, kept_part, live_part, net_part, findings_part];
-            let count = if question.is_moving { 4 } else { 5 };
-            for step in &steps[..count] {
-                if self.is_overtaken(generation) {
-                    break;
-                }
-                if self.sender.send((generation, step(&question))).is_err() {
-                    return;
-                }
-                (self.wake)();
-            }
-        }
-    }
-
-    fn next(&self) -> Option<(u64, Question)> {
-        let mut state = self.slot.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if state.is_closed {
-                return None;
-            }
-            if let Some(question) = state.question.take() {
-                return Some((state.generation, question));
-            }
-            state = self.slot.is_changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn is_overtaken(&self, generation: u64) -> bool {
-        let state = self.slot.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        state.is_closed || state.generation != generation
-    }
-}
+/// The desk of the analysis thread.
+pub type Analyst = Desk<Question, Part>;
 
 fn totals_part(question: &Question) -> Part {
     let (data, range) = (&question.data, question.range);
@@ -282,6 +205,15 @@ fn net_part(question: &Question) -> Part {
         groups.retain(|net| filter.admits(&group_text(&net.group)));
     }
     Part::Net(groups)
+}
+
+fn flame_part(question: &Question) -> Part {
+    let rows = kept(question.data.session(), &question.query());
+    Part::Flame(flame(&question.data.index, &rows, question.flame_order))
+}
+
+fn segments_part(question: &Question) -> Part {
+    Part::Segments(address_map(question.data.session(), question.selection, question.live_at_ns))
 }
 
 fn findings_part(question: &Question) -> Part {

@@ -1,10 +1,12 @@
 //! Commands applied: the only place that changes the state.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::App;
 use super::command::Command;
 use super::dialogs;
+use super::session_file;
+use super::sql;
 use super::state::{Choices, Dialog, ExportForm, Selected, State, Tone};
 use super::timeline::view::TimeView;
 use crate::model::{BEFORE_NS, NEVER_NS, SourceId, TimeRange};
@@ -68,7 +70,9 @@ impl App {
             Command::SortRows(column) => self.state.row_sort = self.state.row_sort.clicked(column),
             Command::SortGroups(column) => self.state.group_sort = self.state.group_sort.clicked(column),
             Command::SortNets(column) => self.state.net_sort = self.state.net_sort.clicked(column),
+            Command::SetMapPixels(pixels) => self.state.map_pixels = pixels,
             Command::SetFlat(is_flat) => self.state.is_flat = is_flat,
+            Command::SetFlameOrder(order) => self.state.flame_order = order,
             Command::ShowTab(tab) => self.state.tab = tab,
             Command::FocusFilter => self.state.wants_filter_focus = true,
             Command::FilterFocused => self.state.wants_filter_focus = false,
@@ -86,13 +90,30 @@ impl App {
                 self.state.undo.forward(now).into_iter().for_each(|next| self.state.choices = next);
             }
             Command::Escape => self.escape(),
-            Command::ToggleCurve(label) => toggle(&mut self.state.looks.hidden_curves, label),
+            Command::ToggleCurve(label) => toggle(&mut self.state.looks.switched_curves, label),
             Command::ToggleSource(path) => toggle(&mut self.state.looks.hidden_sources, path),
             Command::ToggleTrack(name) => toggle(&mut self.state.looks.folded_tracks, name),
+            Command::ResizeTrack(name, height) => {
+                self.state.looks.heights.insert(name, height.clamp(40.0, 800.0));
+            }
             Command::ToggleSources => self.state.looks.is_sources_folded ^= true,
             Command::ToggleDetails => self.state.looks.is_details_folded ^= true,
             Command::SetTheme(theme) => ctx.set_theme(theme),
+            Command::SetSql(text) => self.state.sql.text = text,
+            Command::RunSql => self.run_sql(ctx),
+            Command::SaveSession(path) => self.save_session(ctx, &path),
+            Command::AddNote(note) => self.choose(|choices| choices.notes.push(note)),
+            Command::RemoveNote(at) => self.choose(|choices| {
+                if at < choices.notes.len() {
+                    choices.notes.remove(at);
+                }
+            }),
             Command::ShowDialog(dialog) => self.state.dialog = Some(dialog),
+            Command::AskToSave => {
+                let folder = self.state.opened.first().and_then(|file| file.path.parent()).map(PathBuf::from);
+                let path = folder.unwrap_or_default().join(format!("session.{}", session_file::EXTENSION));
+                self.state.dialog = Some(Dialog::SaveSession(path.display().to_string()));
+            }
             Command::AskForReport => self.ask_for_report(ctx),
             Command::AskForReportPath(form) => self.pick(ctx, dialogs::Pick::Report(form)),
             Command::Export(form) => self.export(ctx, &form),
@@ -268,9 +289,44 @@ impl App {
         self.opening = None;
         self.building = None;
         self.asked = None;
+        self.asked_map = None;
         let looks = std::mem::take(&mut self.state.looks);
         let messages = std::mem::take(&mut self.state.messages);
-        self.state = State { looks, messages, ..State::default() };
+        let settings = std::mem::take(&mut self.state.settings);
+        self.state = State { looks, messages, settings, ..State::default() };
+    }
+
+    fn run_sql(&mut self, ctx: &egui::Context) {
+        let Some(data) = self.state.data.clone() else { return };
+        if self.asking_sql.is_some() {
+            return;
+        }
+        let text = self.state.sql.text.clone();
+        let ask = move || sql::ask(&data, &text);
+        match dialogs::Worker::start("sql", self.wake(ctx), ask) {
+            Ok(worker) => {
+                self.asking_sql = Some(worker);
+                self.state.sql.is_running = true;
+            }
+            Err(error) => self.say(ctx, Tone::Error, format!("no thread for SQL: {error}")),
+        }
+    }
+
+    fn save_session(&mut self, ctx: &egui::Context, path: &Path) {
+        let sources: Vec<PathBuf> = self
+            .state
+            .opened
+            .iter()
+            .map(|file| std::path::absolute(&file.path).unwrap_or_else(|_| file.path.clone()))
+            .collect();
+        match session_file::save(path, &sources, &self.state.choices) {
+            Ok(()) => {
+                self.state.settings.remember(path);
+                self.state.dialog = None;
+                self.say(ctx, Tone::Good, format!("Session saved: {}", path.display()));
+            }
+            Err(error) => self.say(ctx, Tone::Error, error),
+        }
     }
 
     /// Puts files together again, with the offsets as they are chosen.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::sorting::{GroupColumn, NetColumn, RowColumn};
-use super::state::{Dialog, ExportForm, Selected, Tab};
-use crate::analysis::{FreeBy, GroupBy, Selection};
+use super::state::{Dialog, ExportForm, Note, Selected, Tab};
+use crate::analysis::{FlameOrder, FreeBy, GroupBy, Selection};
 use crate::model::{SourceId, TimeRange};
 
 /// Something to do.
@@ -73,8 +73,12 @@ pub enum Command {
     SortGroups(GroupColumn),
     /// A click on a header.
     SortNets(NetColumn),
+    /// How large the allocation map is drawn, in columns and rows of pixels; nothing while it is folded.
+    SetMapPixels(Option<[u32; 2]>),
     /// List allocations one by one, or groups.
     SetFlat(bool),
+    /// Which end of the stacks is the root of the flame graph.
+    SetFlameOrder(FlameOrder),
     /// Bring a tab to the front.
     ShowTab(Tab),
     /// Put the keyboard into the filter.
@@ -99,6 +103,8 @@ pub enum Command {
     ToggleSource(PathBuf),
     /// Fold a track or unfold it.
     ToggleTrack(&'static str),
+    /// Give a track another height, in points.
+    ResizeTrack(&'static str, f32),
     /// Fold the sources panel or unfold it.
     ToggleSources,
     /// Fold the details panel or unfold it.
@@ -106,8 +112,20 @@ pub enum Command {
     /// Dark, light, or as the system.
     SetTheme(egui::ThemePreference),
 
+    /// Change the SQL statement.
+    SetSql(String),
+    /// Ask the SQL statement.
+    RunSql,
+    /// Write the session into a file.
+    SaveSession(PathBuf),
+    /// Pin a note to a time.
+    AddNote(Note),
+    /// Take a note away.
+    RemoveNote(usize),
     /// Open a dialog.
     ShowDialog(Dialog),
+    /// Open the dialog that saves the session.
+    AskToSave,
     /// Open the export dialog.
     AskForReport,
     /// Ask the system where to write the report.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::lanes::{self, ShownLane};
 use super::timeline::pyramid::Pyramid;
 use crate::align::{self, Opened};
 use crate::analysis::growth::{self, Suggestion};
 use crate::analysis::{DeviceFilter, Index, Selection, UserCode};
-use crate::model::{Device, MarkerKind, ProcessId, Quantity, Session, SourceId, TimeRange};
+use crate::model::{Device, MarkerKind, ProcessId, Quantity, Session, SourceId, StackId, TimeRange};
 
 /// A session made ready to be shown.
 #[derive(Debug)]
@@ -21,6 +22,10 @@ pub struct Data {
     pub peak: Option<(i64, i64)>,
     /// All markers on Unix time, ascending.
     pub markers: Vec<ShownMarker>,
+    /// By label: the rank of a call site among all by the bytes it ever allocated, which picks its colour.
+    ranks: Vec<u32>,
+    /// Slices of traces, ready to be drawn.
+    pub lanes: Vec<ShownLane>,
 }
 
 /// A curve ready to be drawn, on Unix time.
@@ -40,6 +45,21 @@ pub struct Curve {
     pub is_step: bool,
     /// Its points.
     pub points: Pyramid,
+}
+
+impl Curve {
+    /// Whether it is drawn until it is switched off: the levels that people compare, not what lies between them.
+    pub fn is_shown_at_first(&self) -> bool {
+        !matches!(
+            self.quantity,
+            Quantity::Active
+                | Quantity::Requested
+                | Quantity::InactiveSplit
+                | Quantity::LargestFree
+                | Quantity::PeakAllocated
+                | Quantity::PeakReserved
+        )
+    }
 }
 
 /// An instant worth a flag on the time axis.
@@ -63,7 +83,15 @@ impl Data {
         let suggestions = growth::suggest(&index, Selection::default());
         let mut markers: Vec<ShownMarker> = markers_of(&session);
         markers.sort_by_key(|marker| marker.time_ns);
-        Self { index, curves, suggestions, peak, markers }
+        let ranks = ranks_of(&index);
+        let lanes = lanes::lanes_of(&session);
+        Self { index, curves, suggestions, peak, markers, ranks, lanes }
+    }
+
+    /// The rank of the call site of an allocation, which picks its colour.
+    pub fn rank(&self, process: ProcessId, stack: StackId) -> usize {
+        let label = self.index.call_site(process, stack);
+        self.ranks.get(label.0 as usize).map_or(0, |&rank| rank as usize)
     }
 
     /// The session.
@@ -119,7 +147,9 @@ fn curves_of(session: &Session) -> Vec<Curve> {
             if let (true, Some(id)) = (has_processes, process) {
                 label = format!("{label} · {}", session.process(id).label);
             } else if !series.process_name.is_empty() {
-                label = format!("{label} · {}", series.process_name);
+                // A whole path would push the other curves out of the legend.
+                let name = series.process_name.rsplit(['/', '\\']).next().unwrap_or_default();
+                label = format!("{label} · {name}");
             } else if let Some(pid) = series.pid {
                 label = format!("{label} · process {pid}");
             }
@@ -147,6 +177,26 @@ fn curves_of(session: &Session) -> Vec<Curve> {
         }
     }
     curves
+}
+
+fn ranks_of(index: &Index) -> Vec<u32> {
+    let mut bytes = vec![0_u64; index.label_count()];
+    for (number, process) in index.session.processes.iter().enumerate() {
+        let table = &process.allocations;
+        for (&stack, &size_bytes) in table.stack.iter().zip(&table.size_bytes) {
+            let label = index.call_site(ProcessId(number as u32), stack);
+            if let Some(sum) = bytes.get_mut(label.0 as usize) {
+                *sum = sum.saturating_add(size_bytes);
+            }
+        }
+    }
+    let mut order: Vec<u32> = (0..bytes.len() as u32).collect();
+    order.sort_by_key(|&label| std::cmp::Reverse(bytes[label as usize]));
+    let mut ranks = vec![0; bytes.len()];
+    for (rank, label) in order.into_iter().enumerate() {
+        ranks[label as usize] = rank as u32;
+    }
+    ranks
 }
 
 fn peak_of(curves: &[Curve]) -> Option<(i64, i64)> {

@@ -15,10 +15,11 @@ use crate::model::{
 
 /// Draws the panel.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
-    if scene.state.looks.is_details_folded {
+    let wide = ui.available_width() > 950.0;
+    // In a narrow window an empty panel would only take room.
+    if scene.state.looks.is_details_folded || (!wide && scene.state.selected.is_none()) {
         return;
     }
-    let wide = ui.available_width() > 1000.0;
     let size = if wide { 300.0 } else { 220.0 };
     egui::Panel::right("details").default_size(size).size_range(160.0..=560.0).show(ui, |ui| {
         ui.horizontal(|ui| {
@@ -160,7 +161,7 @@ fn group(ui: &mut Ui, scene: &mut Scene<'_>, group: &Group) {
     ui.add(Label::new(RichText::new(&group.key).strong()).wrap());
     let mut facts = vec![
         ("Bytes", format_bytes_exact(group.bytes)),
-        ("Allocations", format_count(group.count)),
+        ("Count", format_count(group.count)),
         ("Call site", group.call_site.clone()),
     ];
     if let Some((first, last)) = group.steps {

@@ -1,6 +1,6 @@
 //! Dialogs over the window, and the system's file dialogs on a thread of their own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,8 @@ use super::App;
 use super::command::Command;
 use super::keys;
 use super::opening::Wake;
-use super::state::{Dialog, ExportForm, State, Tone};
+use super::session_file;
+use super::state::{Dialog, ExportForm, Note, State, Tone};
 use super::theme::Palette;
 use crate::report::{self, Format};
 
@@ -117,6 +118,12 @@ impl App {
                 Picked::Missing(_) => self.state.dialog = Some(Dialog::OpenPath(String::new())),
             }
         }
+        if let Some(result) = self.asking_sql.as_ref().and_then(Worker::poll) {
+            self.asking_sql = None;
+            self.state.sql.is_running = false;
+            self.state.sql.answer =
+                Some(result.unwrap_or_else(|()| Err("the statement could not be answered".to_owned())));
+        }
         if let Some(result) = self.exporting.as_ref().and_then(Worker::poll) {
             self.exporting = None;
             match result {
@@ -163,6 +170,8 @@ pub fn show(ctx: &Context, state: &State, is_exporting: bool, commands: &mut Vec
             Dialog::About => show_about(ui),
             Dialog::Log => show_log(ui, state),
             Dialog::OpenPath(path) => show_open_path(ui, path, commands),
+            Dialog::SaveSession(path) => show_save_session(ui, path, commands),
+            Dialog::AddNote(time_ns, text) => show_add_note(ui, *time_ns, text, commands),
             Dialog::Export(form) => show_export(ui, form, is_exporting, commands),
         }
         if matches!(dialog, Dialog::Keys | Dialog::About | Dialog::Log) {
@@ -218,28 +227,61 @@ fn show_log(ui: &mut Ui, state: &State) {
 }
 
 fn show_open_path(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
-    ui.heading("Open path");
-    let label = ui.label("File or folder");
-    let mut text = path.to_owned();
+    if let Some(text) =
+        ask_text(ui, ["Open path", "File or folder", "Open"], path, Dialog::OpenPath, commands)
+    {
+        commands.push(Command::Open(vec![PathBuf::from(text)]));
+    }
+}
+
+fn show_save_session(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
+    let words = ["Save session", "Path", "Save"];
+    if let Some(text) = ask_text(ui, words, path, Dialog::SaveSession, commands) {
+        commands.push(Command::SaveSession(PathBuf::from(text).with_extension(session_file::EXTENSION)));
+    }
+}
+
+fn show_add_note(ui: &mut Ui, time_ns: i64, text: &str, commands: &mut Vec<Command>) {
+    let again = |text| Dialog::AddNote(time_ns, text);
+    if let Some(text) = ask_text(ui, ["Add note", "Note", "Add"], text, again, commands) {
+        commands.push(Command::AddNote(Note { time_ns, text }));
+    }
+}
+
+/// A dialog with one field: its title, the field's label and the button that confirms. The text when it is confirmed.
+fn ask_text(
+    ui: &mut Ui,
+    [title, name, confirm]: [&str; 3],
+    now: &str,
+    again: impl FnOnce(String) -> Dialog,
+    commands: &mut Vec<Command>,
+) -> Option<String> {
+    ui.heading(title);
+    let label = ui.label(name);
+    let mut text = now.to_owned();
     let field = ui.add(egui::TextEdit::singleline(&mut text).desired_width(480.0)).labelled_by(label.id);
     let is_entered = field.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
-    if path.is_empty() && text.is_empty() {
+    if ui.memory(|memory| memory.focused().is_none()) && !is_entered {
         field.request_focus();
     }
-    if text != path {
-        commands.push(Command::ShowDialog(Dialog::OpenPath(text.clone())));
+    if text != now {
+        commands.push(Command::ShowDialog(again(text.clone())));
     }
     ui.add_space(8.0);
-    ui.horizontal(|ui| {
-        let open = ui.add_enabled(!text.trim().is_empty(), egui::Button::new("Open"));
-        if open.clicked() || (is_entered && !text.trim().is_empty()) {
-            commands.push(Command::CloseDialog);
-            commands.push(Command::Open(vec![PathBuf::from(text.trim())]));
-        }
-        if ui.button("Cancel").clicked() {
-            commands.push(Command::CloseDialog);
-        }
-    });
+    let has_text = !text.trim().is_empty();
+    let is_confirmed = ui
+        .horizontal(|ui| {
+            let button = ui.add_enabled(has_text, egui::Button::new(confirm));
+            if ui.button("Cancel").clicked() {
+                commands.push(Command::CloseDialog);
+            }
+            button.clicked() || (is_entered && has_text)
+        })
+        .inner;
+    is_confirmed.then(|| {
+        commands.push(Command::CloseDialog);
+        text.trim().to_owned()
+    })
 }
 
 fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mut Vec<Command>) {
@@ -255,9 +297,20 @@ fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mu
             }
         }
     });
+    let mut is_entered = false;
     ui.horizontal(|ui| {
         let label = ui.label("Path");
-        ui.add(egui::TextEdit::singleline(&mut now.path).desired_width(400.0)).labelled_by(label.id);
+        let field = egui::TextEdit::singleline(&mut now.path).desired_width(400.0);
+        let response = ui.add(field).labelled_by(label.id);
+        if ui.memory(|memory| memory.focused().is_none()) {
+            response.request_focus();
+        }
+        if response.changed()
+            && let Some(format) = Format::of_path(Path::new(&now.path))
+        {
+            now.format = format;
+        }
+        is_entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
         if ui.button("Browse…").clicked() {
             commands.push(Command::AskForReportPath(now.clone()));
         }
@@ -269,7 +322,7 @@ fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mu
     ui.add_space(8.0);
     ui.horizontal(|ui| {
         let can_write = !is_exporting && !now.path.trim().is_empty();
-        if ui.add_enabled(can_write, egui::Button::new("Export")).clicked() {
+        if ui.add_enabled(can_write, egui::Button::new("Export")).clicked() || (can_write && is_entered) {
             commands.push(Command::Export(now));
         }
         if ui.button("Cancel").clicked() {

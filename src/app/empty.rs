@@ -4,6 +4,7 @@ use egui::{Align2, Context, RichText, Ui};
 
 use super::command::Command;
 use super::opening::Opening;
+use super::settings::Settings;
 use super::state::Dialog;
 
 /// The samples: folder and words.
@@ -35,7 +36,13 @@ const RECIPES: &[(&str, &str, &str)] = &[
 ];
 
 /// Draws the empty window, or how far opening is.
-pub fn show(ui: &mut Ui, opening: Option<&Opening>, is_building: bool, commands: &mut Vec<Command>) {
+pub fn show(
+    ui: &mut Ui,
+    settings: &Settings,
+    opening: Option<&Opening>,
+    is_building: bool,
+    commands: &mut Vec<Command>,
+) {
     egui::CentralPanel::default().show(ui, |ui| {
         egui::ScrollArea::vertical().show(ui, |ui| {
             ui.vertical_centered(|ui| {
@@ -70,6 +77,7 @@ pub fn show(ui: &mut Ui, opening: Option<&Opening>, is_building: bool, commands:
                         }
                     }
                 });
+                recent(ui, settings, commands);
                 ui.add_space(18.0);
                 for (what, tells, code) in RECIPES {
                     recipe(ui, what, tells, code, commands);
@@ -79,19 +87,40 @@ pub fn show(ui: &mut Ui, opening: Option<&Opening>, is_building: bool, commands:
     });
 }
 
+fn recent(ui: &mut Ui, settings: &Settings, commands: &mut Vec<Command>) {
+    if settings.recent.is_empty() {
+        return;
+    }
+    ui.add_space(10.0);
+    ui.horizontal_wrapped(|ui| {
+        ui.label("Recent");
+        for path in settings.recent.iter().take(6) {
+            let name = path
+                .file_name()
+                .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into());
+            if ui.link(name).on_hover_text(path.display().to_string()).clicked() {
+                commands.push(Command::Open(vec![path.clone()]));
+            }
+        }
+    });
+}
+
 fn recipe(ui: &mut Ui, what: &str, tells: &str, code: &str, commands: &mut Vec<Command>) {
+    let layout = egui::Layout::top_down(egui::Align::LEFT);
     ui.group(|ui| {
-        ui.set_min_width(ui.available_width());
-        ui.horizontal_wrapped(|ui| {
-            ui.strong(what);
-            ui.weak(tells);
-            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                if ui.small_button("Copy").accessible_name(format!("Copy: {what}")).clicked() {
-                    commands.push(Command::Copy(code.to_owned()));
-                }
+        ui.with_layout(layout, |ui| {
+            ui.set_min_width(ui.available_width());
+            ui.horizontal_wrapped(|ui| {
+                ui.strong(what);
+                ui.weak(tells);
+                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                    if ui.small_button("Copy").accessible_name(format!("Copy: {what}")).clicked() {
+                        commands.push(Command::Copy(code.to_owned()));
+                    }
+                });
             });
-        });
-        ui.add(egui::Label::new(RichText::new(code).monospace()).wrap().selectable(true));
+            ui.add(egui::Label::new(RichText::new(code).monospace()).wrap().selectable(true));
+        })
     });
 }
 

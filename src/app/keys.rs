@@ -36,7 +36,7 @@ pub const SHEET: &[(&str, &[(&str, &str)])] = &[
             ("Export a report", "Ctrl+S"),
             ("Filter the table", "Ctrl+F"),
             ("Undo, redo", "Ctrl+Z, Ctrl+Shift+Z"),
-            ("Tabs", "1 to 4"),
+            ("Tabs", "1 to 7"),
             ("This sheet", "? or F1"),
         ],
     ),
@@ -115,6 +115,9 @@ fn in_window(key: Key, place: Key, modifiers: Modifiers) -> Option<Command> {
         Key::Num2 => Some(Command::ShowTab(Tab::ALL[1])),
         Key::Num3 => Some(Command::ShowTab(Tab::ALL[2])),
         Key::Num4 => Some(Command::ShowTab(Tab::ALL[3])),
+        Key::Num5 => Some(Command::ShowTab(Tab::ALL[4])),
+        Key::Num6 => Some(Command::ShowTab(Tab::ALL[5])),
+        Key::Num7 => Some(Command::ShowTab(Tab::ALL[6])),
         _ => None,
     }
 }

@@ -7,17 +7,22 @@ mod answers;
 mod apply;
 mod command;
 mod data;
+mod desk;
 mod details;
 mod dialogs;
 mod empty;
 mod filter;
 mod history;
 mod keys;
+mod lanes;
 mod opening;
 mod range_bar;
 mod scene;
+mod session_file;
+mod settings;
 mod sorting;
 mod sources_panel;
+mod sql;
 mod state;
 mod tables;
 mod theme;
@@ -26,17 +31,21 @@ mod toasts;
 mod toolbar;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use answers::{Analyst, Question};
 pub use command::Command;
 use dialogs::{Picked, Worker};
 use opening::{Building, Opening, Outcome, Wake};
 use scene::Scene;
+use state::Choices;
 pub use state::{Dialog, ExportForm, Selected, State, Tab, Tone};
 use timeline::view::TimeView;
+use timeline::{MapQuestion, Mapper};
+
+use crate::analysis::MapRequest;
 
 /// Files dropped together may come in several frames: this long after the last one they are opened.
 const DROP_WAIT_S: f64 = 0.1;
@@ -66,9 +75,22 @@ pub fn run(paths: Vec<PathBuf>) -> anyhow::Result<()> {
         renderer: eframe::Renderer::Glow,
         ..Default::default()
     };
-    eframe::run_native("vramscope", options, Box::new(|_| Ok(Box::new(Window(App::new(paths)))))).map_err(
-        |error| anyhow::anyhow!("the window can't be shown ({error}); `vramscope report FILE...` needs none"),
-    )
+    let start = |creation: &eframe::CreationContext<'_>| {
+        let mut app = App::new(paths);
+        app.state.settings = creation
+            .storage
+            .and_then(|storage| eframe::get_value(storage, settings::KEY))
+            .unwrap_or_default();
+        Ok(Box::new(Window(app)) as Box<dyn eframe::App>)
+    };
+    eframe::run_native("vramscope", options, Box::new(start)).map_err(|error| {
+        anyhow::anyhow!("the window can't be shown ({error}); `vramscope report FILE...` needs none")
+    })
+}
+
+/// When files were last written to, as far as the system tells.
+fn times_of<'a>(paths: impl Iterator<Item = &'a Path>) -> BTreeMap<PathBuf, SystemTime> {
+    paths.filter_map(|path| Some((path.to_owned(), path.metadata().ok()?.modified().ok()?))).collect()
 }
 
 /// The app in a native window.
@@ -82,6 +104,10 @@ impl eframe::App for Window {
     fn ui(&mut self, ui: &mut egui::Ui, _: &mut eframe::Frame) {
         self.0.ui(ui);
     }
+
+    fn save(&mut self, storage: &mut dyn eframe::Storage) {
+        eframe::set_value(storage, settings::KEY, &self.0.state.settings);
+    }
 }
 
 /// The app, without a window around it.
@@ -92,12 +118,18 @@ pub struct App {
     built_offsets_ns: BTreeMap<PathBuf, i64>,
     analyst: Option<Analyst>,
     asked: Option<Question>,
+    mapper: Option<Mapper>,
+    asked_map: Option<MapQuestion>,
     waiting: Vec<PathBuf>,
     dropped: Vec<PathBuf>,
     dropped_at_s: f64,
     picking: Option<Worker<Picked>>,
     exporting: Option<Worker<Result<PathBuf, String>>>,
+    asking_sql: Option<Worker<Result<Arc<sql::Answer>, String>>>,
+    restoring: Option<Choices>,
     is_set_up: bool,
+    modified: BTreeMap<PathBuf, SystemTime>,
+    was_focused: bool,
 }
 
 impl App {
@@ -110,12 +142,18 @@ impl App {
             built_offsets_ns: BTreeMap::new(),
             analyst: None,
             asked: None,
-            waiting: paths,
-            dropped: Vec::new(),
+            mapper: None,
+            asked_map: None,
+            waiting: Vec::new(),
+            dropped: paths,
             dropped_at_s: 0.0,
             picking: None,
             exporting: None,
+            asking_sql: None,
+            restoring: None,
             is_set_up: false,
+            modified: BTreeMap::new(),
+            was_focused: true,
         }
     }
 
@@ -126,11 +164,16 @@ impl App {
 
     /// Whether no thread is at work and nothing waits to be opened.
     pub fn is_idle(&self) -> bool {
-        let is_answered =
-            self.asked.is_none() || self.analyst.as_ref().is_none_or(|analyst| !analyst.is_busy());
+        let is_answered = !self.analyst.as_ref().is_some_and(Analyst::is_busy);
+        let is_mapped = !self.mapper.as_ref().is_some_and(Mapper::is_busy);
         let is_reading = self.opening.is_some() || self.building.is_some();
         let is_waiting = !self.waiting.is_empty() || !self.dropped.is_empty();
-        is_answered && !is_reading && !is_waiting && self.exporting.is_none()
+        is_answered
+            && is_mapped
+            && !is_reading
+            && !is_waiting
+            && self.exporting.is_none()
+            && self.asking_sql.is_none()
     }
 
     /// Takes in what threads have done and gives them what is next. Cheap; call it before every frame.
@@ -139,6 +182,7 @@ impl App {
             self.is_set_up = true;
             theme::install(ctx);
         }
+        self.notice_changes(ctx);
         self.take_dropped(ctx);
         self.poll_opening(ctx);
         self.poll_building(ctx);
@@ -154,6 +198,7 @@ impl App {
             self.rebuild(ctx, self.state.opened.clone());
         }
         self.ask(ctx);
+        self.ask_map(ctx);
     }
 
     /// Draws the window and applies what the user does.
@@ -173,7 +218,13 @@ impl App {
                     tables::show(ui, &mut scene);
                 });
             }
-            None => empty::show(ui, self.opening.as_ref(), self.building.is_some(), &mut commands),
+            None => empty::show(
+                ui,
+                &self.state.settings,
+                self.opening.as_ref(),
+                self.building.is_some(),
+                &mut commands,
+            ),
         }
         dialogs::show(&ctx, &self.state, self.exporting.is_some(), &mut commands);
         empty::show_drop_hint(&ctx);
@@ -182,6 +233,7 @@ impl App {
             self.apply(&ctx, command);
         }
         self.ask(&ctx);
+        self.ask_map(&ctx);
     }
 
     fn wake(&self, ctx: &egui::Context) -> Wake {
@@ -190,8 +242,30 @@ impl App {
     }
 
     fn open(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
-        self.waiting.extend(paths);
+        for path in paths {
+            if path.extension().is_some_and(|extension| extension == session_file::EXTENSION) {
+                self.open_session(ctx, &path);
+            } else {
+                self.state.settings.remember(&path);
+                self.waiting.push(path);
+            }
+        }
         ctx.request_repaint();
+    }
+
+    /// Opens the sources of a session file; its choices are restored when they are there.
+    fn open_session(&mut self, ctx: &egui::Context, path: &Path) {
+        match session_file::load(path) {
+            Ok(loaded) => {
+                for warning in loaded.warnings {
+                    self.say(ctx, Tone::Warning, warning);
+                }
+                self.state.settings.remember(path);
+                self.waiting.extend(loaded.paths);
+                self.restoring = Some(loaded.choices);
+            }
+            Err(error) => self.say(ctx, Tone::Error, error),
+        }
     }
 
     fn start_opening(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
@@ -199,6 +273,24 @@ impl App {
             Ok(opening) => self.opening = Some(opening),
             Err(error) => self.say(ctx, Tone::Error, format!("no thread to read files on: {error}")),
         }
+    }
+
+    /// When the user comes back to the window, says which files have changed on disk meanwhile.
+    fn notice_changes(&mut self, ctx: &egui::Context) {
+        let is_focused = ctx.input(|input| input.focused);
+        let has_come_back = is_focused && !self.was_focused;
+        self.was_focused = is_focused;
+        if !has_come_back {
+            return;
+        }
+        let now = times_of(self.state.opened.iter().map(|file| file.path.as_path()));
+        let mut changed =
+            now.iter().filter(|&(path, time)| self.modified.get(path).is_some_and(|old| old != time));
+        if let Some((path, _)) = changed.next() {
+            let text = format!("changed on disk, File > Reload all reads it again: {}", path.display());
+            self.say(ctx, Tone::Warning, text);
+        }
+        self.modified = now;
     }
 
     fn take_dropped(&mut self, ctx: &egui::Context) {
@@ -251,6 +343,9 @@ impl App {
             }
         }
         opened.sort_by(|a, b| a.path.cmp(&b.path));
+        if let Some(restored) = &self.restoring {
+            self.state.choices.offsets_ns = restored.offsets_ns.clone();
+        }
         self.rebuild(ctx, opened);
     }
 
@@ -273,24 +368,29 @@ impl App {
         if old_span.is_none() {
             state.choices.range = data.suggestions.first().map(|suggestion| suggestion.range);
         }
+        if let Some(restored) = self.restoring.take() {
+            state.choices = restored;
+        }
         let processes = data.session().processes.len();
         if state.choices.selection.process.is_some_and(|id| id.0 as usize >= processes) {
             state.choices.selection.process = None;
         }
         // Rows are those of the session before.
         state.selected = None;
+        state.map = None;
         state.answers = answers::Answers::default();
+        self.modified = times_of(opened.iter().map(|file| file.path.as_path()));
         state.opened = opened;
         state.data = Some(data);
         self.asked = None;
+        self.asked_map = None;
     }
 
     /// Asks the analysis thread when anything that it answers by has changed, and takes in its answers.
     fn ask(&mut self, ctx: &egui::Context) {
         let Some(data) = self.state.data.clone() else { return };
         if self.analyst.is_none() {
-            let wake = self.wake(ctx);
-            match Analyst::start(move || wake()) {
+            match answers::start(self.wake(ctx)) {
                 Ok(analyst) => self.analyst = Some(analyst),
                 Err(error) => self.say(ctx, Tone::Error, format!("no thread for the analysis: {error}")),
             }
@@ -305,6 +405,7 @@ impl App {
             filter: state.choices.filter.clone(),
             sort: state.row_sort,
             live_at_ns: state.live_at_ns(&data),
+            flame_order: state.flame_order,
             is_moving: state.is_brushing,
             data,
         };
@@ -313,6 +414,34 @@ impl App {
             state.answers.has_findings = false;
             self.asked = Some(question);
         }
-        analyst.collect(&mut state.answers);
+        while let Some(part) = analyst.poll() {
+            state.answers.take(part);
+        }
+    }
+
+    /// Asks for the allocation map when the view or the selection has changed, and takes it in.
+    fn ask_map(&mut self, ctx: &egui::Context) {
+        let (Some(data), Some([columns, rows])) = (self.state.data.clone(), self.state.map_pixels) else {
+            return;
+        };
+        if self.mapper.is_none() {
+            match timeline::start_mapper(self.wake(ctx)) {
+                Ok(mapper) => self.mapper = Some(mapper),
+                Err(error) => {
+                    self.say(ctx, Tone::Error, format!("no thread for the allocation map: {error}"))
+                }
+            }
+        }
+        let Some(mapper) = &mut self.mapper else { return };
+        let selection = self.state.choices.selection;
+        let request = MapRequest { selection, range: self.state.view.range(), columns, rows };
+        let question = MapQuestion { data, request };
+        if self.asked_map.as_ref() != Some(&question) {
+            mapper.ask(question.clone());
+            self.asked_map = Some(question);
+        }
+        while let Some(map) = mapper.poll() {
+            self.state.map = Some(Arc::new(map));
+        }
     }
 }

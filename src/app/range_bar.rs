@@ -35,7 +35,7 @@ fn fields(ui: &mut Ui, scene: &mut Scene<'_>) {
     let mut is_entered = false;
     let mut is_editing = false;
     for (text, name) in texts.iter_mut().zip(["Start of range", "End of range"]) {
-        let field = egui::TextEdit::singleline(text).desired_width(78.0);
+        let field = egui::TextEdit::singleline(text).desired_width(88.0);
         let response = ui.add(field).accessible_name(name);
         is_entered |= response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
         is_editing |= response.has_focus();
@@ -129,9 +129,11 @@ fn figures(ui: &mut Ui, scene: &Scene<'_>) {
 }
 
 fn figure(ui: &mut Ui, name: &str, text: &str, help: &str) {
-    ui.scope(|ui| {
-        ui.spacing_mut().item_spacing.x = 4.0;
-        ui.weak(name);
-        ui.label(RichText::new(text).strong()).on_hover_text(help);
-    });
+    // One widget, so that a name is never parted from its figure.
+    let format = |color| egui::TextFormat::simple(egui::TextStyle::Body.resolve(ui.style()), color);
+    let mut job = egui::text::LayoutJob::default();
+    job.append(name, 0.0, format(ui.visuals().weak_text_color()));
+    job.append(" ", 0.0, format(ui.visuals().weak_text_color()));
+    job.append(text, 0.0, format(ui.visuals().strong_text_color()));
+    ui.add(egui::Label::new(job).extend()).on_hover_text(help);
 }

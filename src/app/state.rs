@@ -4,13 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::answers::Answers;
 use super::data::Data;
 use super::history::History;
+use super::settings::Settings;
 use super::sorting::{GroupColumn, NetColumn, RowColumn, Sort};
+use super::sql::Sql;
 use super::timeline::view::TimeView;
 use crate::align::Opened;
-use crate::analysis::{FreeBy, GroupBy, RowRef, Selection};
+use crate::analysis::{BlockMap, FlameOrder, FreeBy, GroupBy, RowRef, Selection};
 use crate::model::TimeRange;
 use crate::report::Format;
 
@@ -23,11 +27,15 @@ pub enum Tab {
     Findings,
     Live,
     Net,
+    Stacks,
+    Segments,
+    Sql,
 }
 
 impl Tab {
     /// All of them, in the order they stand in.
-    pub const ALL: [Self; 4] = [Self::Kept, Self::Findings, Self::Live, Self::Net];
+    pub const ALL: [Self; 7] =
+        [Self::Kept, Self::Findings, Self::Live, Self::Net, Self::Stacks, Self::Segments, Self::Sql];
 
     /// The words for people.
     pub fn label(self) -> &'static str {
@@ -36,6 +44,9 @@ impl Tab {
             Self::Findings => "Findings",
             Self::Live => "Live",
             Self::Net => "Net",
+            Self::Stacks => "Stacks",
+            Self::Segments => "Segments",
+            Self::Sql => "SQL",
         }
     }
 }
@@ -55,6 +66,17 @@ pub struct Choices {
     pub filter: String,
     /// Offsets set by hand.
     pub offsets_ns: BTreeMap<PathBuf, i64>,
+    /// What the user pinned to times.
+    pub notes: Vec<Note>,
+}
+
+/// A note pinned to a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// When.
+    pub time_ns: i64,
+    /// What.
+    pub text: String,
 }
 
 /// What is selected, and shown in the details.
@@ -79,6 +101,10 @@ pub enum Dialog {
     Export(ExportForm),
     /// Opening by a typed path.
     OpenPath(String),
+    /// Saving the session at a typed path.
+    SaveSession(String),
+    /// A note at an instant.
+    AddNote(i64, String),
     /// What was said since the start.
     Log,
 }
@@ -119,14 +145,16 @@ pub struct Message {
 /// Which tracks are folded or hidden, and other things of taste.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
-    /// Curves that are switched off, by label.
-    pub hidden_curves: BTreeSet<String>,
+    /// Curves that are switched the other way than they begin, by label.
+    pub switched_curves: BTreeSet<String>,
     /// Sources that are switched off, by path.
     pub hidden_sources: BTreeSet<PathBuf>,
     /// Whether the sources panel is folded away.
     pub is_sources_folded: bool,
     /// Whether the details panel is folded away.
     pub is_details_folded: bool,
+    /// Heights of tracks that were changed, by name.
+    pub heights: BTreeMap<&'static str, f32>,
     /// Tracks that are folded away, by name.
     pub folded_tracks: BTreeSet<&'static str>,
 }
@@ -151,12 +179,22 @@ pub struct State {
     pub is_brushing: bool,
     /// The instant that was clicked: the live set is of it.
     pub cursor_ns: Option<i64>,
+    /// The allocation map of what was visible when it was made.
+    pub map: Option<Arc<BlockMap>>,
+    /// How large the allocation map is drawn, in columns and rows of pixels.
+    pub map_pixels: Option<[u32; 2]>,
+    /// What was asked in SQL.
+    pub sql: Sql,
+    /// What is remembered from one start to the next.
+    pub settings: Settings,
     /// The tab in front.
     pub tab: Tab,
     /// What is selected.
     pub selected: Option<Selected>,
     /// Whether Kept and Live list allocations one by one.
     pub is_flat: bool,
+    /// Which end of the stacks is the root of the flame graph.
+    pub flame_order: FlameOrder,
     /// How allocations are sorted.
     pub row_sort: Sort<RowColumn>,
     /// How groups are sorted.
@@ -185,9 +223,14 @@ impl Default for State {
             views: History::default(),
             is_brushing: false,
             cursor_ns: None,
+            sql: Sql::default(),
+            settings: Settings::default(),
+            map: None,
+            map_pixels: None,
             tab: Tab::default(),
             selected: None,
             is_flat: false,
+            flame_order: FlameOrder::default(),
             row_sort: Sort::descending(RowColumn::Bytes),
             group_sort: Sort::descending(GroupColumn::Bytes),
             net_sort: Sort::descending(NetColumn::Net),
@@ -214,6 +257,8 @@ impl State {
     pub fn is_curve_shown(&self, data: &Data, curve: &super::data::Curve) -> bool {
         let source = curve.source.map(|id| data.session().source(id));
         let is_source_hidden = source.is_some_and(|source| self.looks.hidden_sources.contains(&source.path));
-        !is_source_hidden && !self.looks.hidden_curves.contains(&curve.label)
+        let is_admitted = self.choices.selection.device.admits(curve.device);
+        let is_switched = self.looks.switched_curves.contains(&curve.label);
+        is_admitted && !is_source_hidden && (curve.is_shown_at_first() != is_switched)
     }
 }

@@ -44,7 +44,7 @@ const DARK: Palette = Palette {
     grid: rgb(0x2a_2f37),
     text: rgb(0xd8_dde5),
     weak_text: rgb(0x9a_a4b2),
-    range_fill: Color32::from_rgba_premultiplied(46, 56, 72, 72),
+    range_fill: Color32::from_rgba_premultiplied(16, 26, 40, 26),
     range_edge: rgb(0x9c_c4ff),
     crosshair: rgb(0x7d_8896),
     error: rgb(0xff_7b72),
@@ -75,7 +75,7 @@ const LIGHT: Palette = Palette {
     grid: rgb(0xd5_dae1),
     text: rgb(0x1f_2630),
     weak_text: rgb(0x56_6070),
-    range_fill: Color32::from_rgba_premultiplied(20, 45, 82, 44),
+    range_fill: Color32::from_rgba_premultiplied(6, 16, 34, 34),
     range_edge: rgb(0x1f_5fbf),
     crosshair: rgb(0x6b_7686),
     error: rgb(0xb4_2318),
@@ -130,6 +130,14 @@ impl Palette {
             Severity::Warning => self.warning,
             Severity::Info => self.weak_text,
         }
+    }
+
+    /// Black or white, whichever reads better on `fill`.
+    pub fn text_on(fill: Color32) -> Color32 {
+        // The weights of the channels in perceived luminance.
+        let luminance =
+            0.299 * f32::from(fill.r()) + 0.587 * f32::from(fill.g()) + 0.114 * f32::from(fill.b());
+        if luminance > 130.0 { Color32::BLACK } else { Color32::WHITE }
     }
 }
 
@@ -200,6 +208,10 @@ mod tests {
                 palette.range_edge,
             ] {
                 assert!(contrast(text, palette.track) >= 4.5, "{name} {text:?}");
+            }
+            for fill in palette.categories {
+                let ratio = contrast(Palette::text_on(fill), fill);
+                assert!(ratio >= 4.5, "{name} {fill:?}: {ratio}");
             }
             for line in [palette.allocated, palette.reserved, palette.driver, palette.capacity] {
                 assert!(contrast(line, palette.track) >= 3.0, "{name} {line:?}");

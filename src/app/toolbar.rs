@@ -55,6 +55,7 @@ fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
             item(ui, true, text, Command::OpenSample(name));
         }
         ui.separator();
+        item(ui, has_data, "Save session…", Command::AskToSave);
         item(ui, has_data, "Reload all", Command::Reload);
         item(ui, has_data, "Close all", Command::CloseAll);
         item(ui, has_data, "Export report…", Command::AskForReport);
@@ -102,12 +103,13 @@ fn selection(ui: &mut Ui, state: &State, data: &super::data::Data, commands: &mu
             id.and_then(|id| processes.get(id.0 as usize)).map_or("all processes", |(_, label)| *label)
         };
         let mut chosen = selection.process;
-        egui::ComboBox::from_id_salt("process").selected_text(name(chosen)).show_ui(ui, |ui| {
+        let combo = egui::ComboBox::from_id_salt("process").selected_text(name(chosen)).show_ui(ui, |ui| {
             ui.selectable_value(&mut chosen, None, "all processes");
             for (id, label) in &processes {
                 ui.selectable_value(&mut chosen, Some(*id), *label);
             }
         });
+        combo.response.accessible_name("Process");
         if chosen != selection.process {
             commands.push(Command::SetSelection(crate::analysis::Selection { process: chosen, ..selection }));
         }
@@ -119,7 +121,7 @@ fn selection(ui: &mut Ui, state: &State, data: &super::data::Data, commands: &mu
         DeviceFilter::One(device) => device.to_string(),
     };
     let mut chosen = selection.device;
-    egui::ComboBox::from_id_salt("device").selected_text(name(chosen)).show_ui(ui, |ui| {
+    let combo = egui::ComboBox::from_id_salt("device").selected_text(name(chosen)).show_ui(ui, |ui| {
         for filter in [DeviceFilter::Gpus, DeviceFilter::Host, DeviceFilter::All] {
             ui.selectable_value(&mut chosen, filter, name(filter));
         }
@@ -127,6 +129,7 @@ fn selection(ui: &mut Ui, state: &State, data: &super::data::Data, commands: &mu
             ui.selectable_value(&mut chosen, DeviceFilter::One(device), device.to_string());
         }
     });
+    combo.response.accessible_name("Device");
     if chosen != selection.device {
         commands.push(Command::SetSelection(crate::analysis::Selection { device: chosen, ..selection }));
     }

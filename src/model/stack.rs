@@ -87,6 +87,17 @@ impl Stacks {
         self.frames.get(frame.0 as usize).copied()
     }
 
+    /// The id of the innermost frame.
+    pub fn innermost_id(&self, stack: StackId) -> Option<FrameId> {
+        let &(_, frame) = self.nodes.get(stack.0 as usize)?;
+        ((frame.0 as usize) < self.frames.len()).then_some(frame)
+    }
+
+    /// The frame of an id.
+    pub fn frame(&self, id: FrameId) -> Option<Frame> {
+        self.frames.get(id.0 as usize).copied()
+    }
+
     /// The frames of a stack, innermost first.
     pub fn frames(&self, stack: StackId) -> impl Iterator<Item = Frame> + '_ {
         self.walk(stack).filter_map(|stack| self.innermost(stack))

@@ -7,6 +7,11 @@ use crate::app::sorting::Sort;
 /// The height of a row.
 pub const ROW: f32 = 20.0;
 
+/// How cells are laid out.
+pub fn layout() -> Layout {
+    Layout::left_to_right(Align::Center)
+}
+
 /// A header that sorts by its column; whether it was clicked.
 pub fn header<C: PartialEq + Copy>(ui: &mut Ui, text: &str, sort: Sort<C>, column: C) -> bool {
     let (arrow, order) = match (sort.column == column, sort.is_descending) {

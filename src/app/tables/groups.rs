@@ -30,15 +30,16 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     let table = TableBuilder::new(ui)
         .id_salt("groups")
         .striped(true)
+        .cell_layout(cells::layout())
         .sense(egui::Sense::click())
         .resizable(true)
-        .column(Column::initial(96.0))
-        .column(Column::initial(58.0))
-        .column(Column::initial(220.0).clip(true))
-        .column(Column::initial(84.0))
+        .column(Column::initial(88.0))
+        .column(Column::initial(56.0))
         .column(Column::initial(180.0).clip(true))
-        .column(Column::initial(72.0).clip(true))
-        .column(Column::remainder().at_least(76.0).clip(true))
+        .column(Column::initial(72.0))
+        .column(Column::initial(120.0).clip(true))
+        .column(Column::initial(64.0).clip(true))
+        .column(Column::remainder().at_least(70.0).clip(true))
         .header(cells::ROW, |mut row| {
             for (text, column) in columns {
                 row.col(|ui| match column {

@@ -5,6 +5,9 @@ mod findings;
 mod groups;
 mod nets;
 mod rows;
+mod segments;
+mod sql;
+mod stacks;
 
 use egui::Ui;
 
@@ -59,6 +62,9 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             show_lens(ui, scene, &live);
         }
         Tab::Net => nets::show(ui, scene),
+        Tab::Stacks => stacks::show(ui, scene),
+        Tab::Segments => segments::show(ui, scene),
+        Tab::Sql => sql::show(ui, scene),
         Tab::Findings => findings::show(ui, scene),
     }
 }
@@ -90,11 +96,14 @@ fn show_lens(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
 /// What the tab in front is grouped and filtered by.
 fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
     let tab = scene.state.tab;
-    if tab == Tab::Findings {
+    if matches!(tab, Tab::Findings | Tab::Segments | Tab::Sql) {
         return;
     }
-    if tab == Tab::Kept {
+    if matches!(tab, Tab::Kept | Tab::Stacks) {
         free_by(ui, scene);
+    }
+    if tab == Tab::Stacks {
+        return;
     }
     let is_flat = scene.state.is_flat && tab != Tab::Net;
     if tab != Tab::Net {
@@ -118,11 +127,12 @@ fn free_by(ui: &mut Ui, scene: &mut Scene<'_>) {
         FreeBy::RecordingEnd => "not freed by recording end",
         FreeBy::RangeEnd => "not freed by range end",
     };
-    egui::ComboBox::from_id_salt("free by").selected_text(short).width(180.0).show_ui(ui, |ui| {
+    let combo = egui::ComboBox::from_id_salt("free by").selected_text(short).width(180.0).show_ui(ui, |ui| {
         for free_by in [FreeBy::RecordingEnd, FreeBy::RangeEnd] {
             ui.selectable_value(&mut chosen, free_by, free_by.label());
         }
     });
+    combo.response.accessible_name("What never freed means");
     if chosen != now {
         scene.ask(Command::SetFreeBy(chosen));
     }
@@ -132,11 +142,12 @@ fn group_by(ui: &mut Ui, scene: &mut Scene<'_>) {
     let now = scene.state.choices.group_by;
     let mut chosen = now;
     let text = format!("by {}", now.label());
-    egui::ComboBox::from_id_salt("group by").selected_text(text).width(90.0).show_ui(ui, |ui| {
+    let combo = egui::ComboBox::from_id_salt("group by").selected_text(text).width(90.0).show_ui(ui, |ui| {
         for by in GroupBy::ALL {
             ui.selectable_value(&mut chosen, by, format!("by {}", by.label()));
         }
     });
+    combo.response.accessible_name("Group by");
     if chosen != now {
         scene.ask(Command::SetGroupBy(chosen));
     }

@@ -33,6 +33,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let table = TableBuilder::new(ui)
         .id_salt("nets")
         .striped(true)
+        .cell_layout(cells::layout())
         .resizable(true)
         .column(Column::initial(100.0))
         .column(Column::initial(150.0))

@@ -35,6 +35,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     let table = TableBuilder::new(ui)
         .id_salt("allocations")
         .striped(true)
+        .cell_layout(cells::layout())
         .sense(egui::Sense::click())
         .resizable(true)
         .column(Column::initial(86.0))

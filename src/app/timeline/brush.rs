@@ -4,6 +4,7 @@ use egui::{CursorIcon, Id, Key, PointerButton, Response, Ui};
 
 use super::Tracks;
 use crate::app::command::Command;
+use crate::app::state::Dialog;
 use crate::model::TimeRange;
 
 /// How close to an edge counts as on it.
@@ -173,6 +174,7 @@ fn menu(ui: &Ui, tracks: &mut Tracks<'_, '_>, response: &Response) {
         item(ui, range.is_some(), "Zoom to range", Command::FitRange);
         item(ui, true, "Show everything", Command::FitAll);
         item(ui, true, "See what is live here", Command::SetCursor(Some(at_ns)));
+        item(ui, true, "Add note here…", Command::ShowDialog(Dialog::AddNote(at_ns, String::new())));
         ui.separator();
         item(ui, range.is_some(), "Clear range", Command::SetRange(None));
     });

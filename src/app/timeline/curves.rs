@@ -10,7 +10,7 @@ use crate::app::theme::{Palette, track_font};
 use crate::model::time::format_offset;
 use crate::model::{MarkerKind, Quantity, TimeRange, format_bytes};
 
-const HEIGHT: f32 = 190.0;
+const HEIGHT: f32 = 150.0;
 /// A capacity far above the curves would press them flat: then only its figure is shown.
 const CAPACITY_WITHIN: f64 = 1.6;
 
@@ -38,7 +38,9 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         return;
     }
     let text = description(tracks);
-    let (rect, response) = tracks.body(ui, "Memory", HEIGHT, || text.clone());
+    let height = tracks.height("Memory", HEIGHT);
+    let (rect, response) = tracks.body(ui, "Memory", height, || text.clone());
+    tracks.grip(ui, "Memory", height);
     let painter = ui.painter().with_clip_rect(rect);
     let (data, palette, axis) = (tracks.scene.data, tracks.scene.palette, tracks.axis);
     let shown: Vec<(usize, &Curve)> = data
@@ -56,6 +58,10 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     for marker in &data.markers {
         flag(&painter, marker, &axis, rect, palette);
     }
+    for note in &tracks.scene.state.choices.notes {
+        let marker = ShownMarker { time_ns: note.time_ns, kind: MarkerKind::User, text: note.text.clone() };
+        flag(&painter, &marker, &axis, rect, palette);
+    }
     tracks.overlay(ui, rect);
     if let Some(at_ns) = tracks.hover_ns.filter(|_| response.hovered() || response.dragged()) {
         readout(ui, tracks, &shown, rect, at_ns);
@@ -68,8 +74,10 @@ fn legend(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     ui.spacing_mut().item_spacing.x = 4.0;
     egui::ScrollArea::horizontal().id_salt("legend").show(ui, |ui| {
         ui.horizontal(|ui| {
-            for (index, curve) in data.curves.iter().enumerate().rev() {
-                let is_shown = !tracks.scene.state.looks.hidden_curves.contains(&curve.label);
+            let state = tracks.scene.state;
+            let admitted = |curve: &Curve| state.choices.selection.device.admits(curve.device);
+            for (index, curve) in data.curves.iter().enumerate().rev().filter(|(_, curve)| admitted(curve)) {
+                let is_shown = state.is_curve_shown(data, curve);
                 let color = palette.curve(&curve.quantity, index);
                 let box_color = if is_shown { color } else { palette.grid };
                 let text = RichText::new(&curve.label).small();

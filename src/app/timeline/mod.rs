@@ -1,15 +1,19 @@
 //! Tracks over one time axis. All share one mapping from time to x ([`view::Axis`]), one brush and one crosshair.
 
+mod allocation_map;
 mod brush;
 mod curves;
 mod overview;
 pub mod pyramid;
 mod ruler;
+mod slices;
 mod steps;
 pub mod view;
 
 use egui::containers::scroll_area::{DragScroll, ScrollSource};
 use egui::{Rect, Response, Sense, Ui, vec2};
+
+pub use allocation_map::{MapQuestion, Mapper, start_mapper};
 
 use super::command::Command;
 use super::scene::Scene;
@@ -32,7 +36,7 @@ pub struct Tracks<'s, 'a> {
 /// Draws all tracks in a panel of their own.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let height = ui.available_height();
-    let panel = egui::Panel::top("tracks").resizable(true).default_size(height * 0.5);
+    let panel = egui::Panel::top("tracks").resizable(true).default_size(height * 0.55);
     panel.size_range(120.0..=(height - 140.0).max(160.0)).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 2.0;
         let area = ui.available_rect_before_wrap();
@@ -49,6 +53,8 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         egui::ScrollArea::vertical().scroll_source(source).auto_shrink(false).show(ui, |ui| {
             curves::show(ui, &mut tracks);
             steps::show(ui, &mut tracks);
+            allocation_map::show(ui, &mut tracks);
+            slices::show(ui, &mut tracks);
         });
     });
 }
@@ -81,6 +87,27 @@ impl Tracks<'_, '_> {
             }
         });
         !is_folded
+    }
+
+    /// How high the user wants a track.
+    fn height(&self, name: &str, otherwise: f32) -> f32 {
+        self.scene.state.looks.heights.get(name).copied().unwrap_or(otherwise)
+    }
+
+    /// The strip below a track that changes its height.
+    fn grip(&mut self, ui: &mut Ui, name: &'static str, height: f32) {
+        let (rect, response) = ui.allocate_exact_size(vec2(self.axis.width, 5.0), Sense::drag());
+        response.widget_info(|| {
+            egui::WidgetInfo::labeled(egui::Role::Splitter, true, format!("Resize track {name}"))
+        });
+        let response = response.on_hover_and_drag_cursor(egui::CursorIcon::ResizeVertical);
+        if response.hovered() || response.dragged() {
+            ui.painter().rect_filled(rect.shrink2(vec2(0.0, 1.5)), 1, self.scene.palette.crosshair);
+        }
+        let by = response.drag_delta().y;
+        if by != 0.0 {
+            self.scene.ask(Command::ResizeTrack(name, height + by));
+        }
     }
 
     /// The body of a track with background and brush; `label` describes it to those who can't see it.

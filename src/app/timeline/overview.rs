@@ -6,6 +6,7 @@ use super::Tracks;
 use super::curves::{self, Scale};
 use super::view::{Axis, TimeView};
 use crate::app::command::Command;
+use crate::app::data::Curve;
 use crate::model::Quantity;
 
 const HEIGHT: f32 = 34.0;
@@ -21,10 +22,12 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     painter.rect_filled(rect, 2, palette.track);
     let whole = Axis { view: TimeView::around(tracks.scene.data.span()), ..tracks.axis };
     let data = tracks.scene.data;
-    let shown = |quantity: &Quantity| matches!(quantity, Quantity::Allocated | Quantity::Reserved);
-    let mut chosen: Vec<_> = data.curves.iter().filter(|curve| shown(&curve.quantity)).collect();
-    if chosen.is_empty() {
-        chosen = data.curves.iter().filter(|curve| curve.quantity != Quantity::Capacity).collect();
+    let state = tracks.scene.state;
+    let mut chosen: Vec<_> = data.curves.iter().filter(|curve| state.is_curve_shown(data, curve)).collect();
+    chosen.retain(|curve| curve.quantity != Quantity::Capacity);
+    let is_main = |curve: &&Curve| matches!(curve.quantity, Quantity::Allocated | Quantity::Reserved);
+    if chosen.iter().any(is_main) {
+        chosen.retain(is_main);
     }
     let high =
         chosen.iter().filter_map(|curve| curve.points.extremes(0..curve.points.len())).map(|(_, high)| high);

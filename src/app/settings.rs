@@ -1,0 +1,47 @@
+//! What is remembered from one start to the next. The window's size, the theme and the panels' widths are remembered by
+//! egui itself.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Under which key it is stored.
+pub const KEY: &str = "vramscope";
+/// How many recent files and folders are remembered.
+const MAX_RECENT: usize = 12;
+
+/// What is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Files and folders that were opened, the latest first.
+    pub recent: Vec<PathBuf>,
+}
+
+impl Settings {
+    /// Remembers what was opened.
+    pub fn remember(&mut self, path: &Path) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        self.recent.retain(|old| *old != path);
+        self.recent.insert(0, path);
+        self.recent.truncate(MAX_RECENT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recent_files_are_kept_once_and_the_latest_first() {
+        let mut settings = Settings::default();
+        for name in ["/a", "/b", "/a"] {
+            settings.remember(Path::new(name));
+        }
+        assert_eq!(settings.recent, [PathBuf::from("/a"), PathBuf::from("/b")]);
+        for number in 0..20 {
+            settings.remember(Path::new(&format!("/{number}")));
+        }
+        assert_eq!(settings.recent.len(), MAX_RECENT);
+    }
+}

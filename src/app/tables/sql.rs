@@ -1,0 +1,95 @@
+//! SQL: a statement, and its answer as a table.
+
+use egui::{RichText, Ui};
+use egui_extras::{Column, TableBuilder};
+
+use super::cells;
+use crate::app::command::Command;
+use crate::app::scene::Scene;
+use crate::app::sql::{Answer, MAX_ROWS};
+use crate::model::format_count;
+use crate::report::tables::EXAMPLES;
+
+/// Draws the tab.
+pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let sql = &scene.state.sql;
+    let (answer, is_running) = (sql.answer.clone(), sql.is_running);
+    let mut text = sql.text.clone();
+    let label = ui.label("Tables: allocations, events, ops, samples, steps, segments, stacks");
+    let field =
+        egui::TextEdit::multiline(&mut text).code_editor().desired_rows(3).desired_width(f32::INFINITY);
+    if ui.add(field).labelled_by(label.id).changed() {
+        scene.ask(Command::SetSql(text));
+    }
+    ui.horizontal_wrapped(|ui| {
+        if ui.add_enabled(!is_running, egui::Button::new("Run")).clicked() {
+            scene.ask(Command::RunSql);
+        }
+        ui.menu_button("Examples", |ui| {
+            for (what, example) in EXAMPLES {
+                if ui.button(*what).clicked() {
+                    scene.ask(Command::SetSql((*example).to_owned()));
+                    scene.ask(Command::RunSql);
+                    ui.close();
+                }
+            }
+        });
+        match &answer {
+            _ if is_running => {
+                ui.weak("Running…");
+            }
+            Some(Ok(answer)) => {
+                let shown = if answer.total > MAX_ROWS { ", the first are shown" } else { "" };
+                ui.weak(format!("{} rows{shown}", format_count(answer.total as u64)));
+                if ui.button("Copy as CSV").clicked() {
+                    scene.ask(Command::Copy(csv_of(answer)));
+                }
+            }
+            Some(Err(error)) => {
+                ui.label(RichText::new(error).color(scene.palette.error));
+            }
+            None => {}
+        }
+    });
+    if let Some(Ok(answer)) = &answer
+        && !answer.columns.is_empty()
+    {
+        table(ui, answer);
+    }
+}
+
+fn table(ui: &mut Ui, answer: &Answer) {
+    egui::ScrollArea::horizontal().show(ui, |ui| {
+        TableBuilder::new(ui)
+            .id_salt("sql")
+            .striped(true)
+            .cell_layout(cells::layout())
+            .resizable(true)
+            .columns(Column::initial(130.0).clip(true), answer.columns.len())
+            .header(cells::ROW, |mut row| {
+                for name in &answer.columns {
+                    row.col(|ui| {
+                        ui.strong(name);
+                    });
+                }
+            })
+            .body(|body| {
+                body.rows(cells::ROW, answer.rows.len(), |mut row| {
+                    let texts = &answer.rows[row.index()];
+                    for at in 0..answer.columns.len() {
+                        row.col(|ui| cells::text(ui, texts.get(at).map_or("", String::as_str)));
+                    }
+                });
+            });
+    });
+}
+
+/// The answer as CSV, quoted where it must be.
+fn csv_of(answer: &Answer) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for row in std::iter::once(&answer.columns).chain(&answer.rows) {
+        // Writing into memory does not fail, and rows all have the length of the header.
+        let _ = writer.write_record(row);
+    }
+    writer.into_inner().map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
+}

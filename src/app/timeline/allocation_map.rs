@@ -1,0 +1,220 @@
+//! The allocation map: each allocation a block over time, stacked by age, coloured by its call site.
+
+use std::sync::Arc;
+
+use egui::{Color32, Id, Mesh, Pos2, Rect, Shape, Ui, pos2};
+
+use super::Tracks;
+use super::view::Axis;
+use crate::analysis::{BlockMap, Group, MapRequest, Piece, block_map};
+use crate::app::command::Command;
+use crate::app::data::Data;
+use crate::app::desk::Desk;
+use crate::app::opening::Wake;
+use crate::app::scene::Scene;
+use crate::app::state::{Selected, Tab};
+use crate::app::theme::track_font;
+use crate::model::time::{format_duration, format_offset};
+use crate::model::{BEFORE_NS, NEVER_NS, format_bytes, format_count};
+
+const HEIGHT: f32 = 150.0;
+
+/// A map to make.
+#[derive(Clone, Debug)]
+pub struct MapQuestion {
+    /// Of this session.
+    pub data: Arc<Data>,
+    /// What it shall show.
+    pub request: MapRequest,
+}
+
+impl PartialEq for MapQuestion {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.data, &other.data) && self.request == other.request
+    }
+}
+
+/// The desk of the thread that makes maps.
+pub type Mapper = Desk<MapQuestion, BlockMap>;
+
+/// Starts the thread that makes maps.
+///
+/// # Errors
+/// When the system has no thread to give.
+pub fn start_mapper(wake: Wake) -> std::io::Result<Mapper> {
+    Desk::start("allocation map", wake, |question: MapQuestion, reply| {
+        reply.send(block_map(question.data.session(), &question.request));
+    })
+}
+
+/// The mesh of a map as it was drawn last, and what it was drawn for.
+#[derive(Clone)]
+struct Cached {
+    map: Arc<BlockMap>,
+    axis: Axis,
+    rect: Rect,
+    selected: Option<Selected>,
+    is_dark: bool,
+    mesh: Arc<Mesh>,
+}
+
+/// Draws the track.
+pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
+    let has_rows =
+        tracks.scene.data.session().processes.iter().any(|process| !process.allocations.is_empty());
+    let map = tracks.scene.state.map.clone();
+    let head = map.clone();
+    let is_open = has_rows
+        && tracks.head(ui, "Allocations", |ui, _| {
+            if let Some(map) = &head {
+                let least = format_bytes(map.least_bytes);
+                let text = format!(
+                    "{} blocks, {} below {least} or too short summed",
+                    format_count(map.blocks as u64),
+                    format_count(map.summed as u64)
+                );
+                ui.add(egui::Label::new(egui::RichText::new(text).small().weak()).truncate());
+            }
+        });
+    let height = tracks.height("Allocations", HEIGHT);
+    let pixels = is_open.then_some([tracks.axis.width as u32, height as u32]);
+    if tracks.scene.state.map_pixels != pixels {
+        tracks.scene.ask(Command::SetMapPixels(pixels));
+    }
+    if !is_open {
+        return;
+    }
+    let label = format!("Allocations stacked by age, {}", tracks.range_text());
+    let (rect, response) = tracks.body(ui, "Allocations", height, || label.clone());
+    tracks.grip(ui, "Allocations", height);
+    let Some(map) = map else { return };
+    let painter = ui.painter().with_clip_rect(rect);
+    painter.add(Shape::Mesh(mesh(ui, tracks, &map, rect)));
+    tracks.overlay(ui, rect);
+    let at = response.hover_pos().filter(|at| rect.contains(*at));
+    let Some(piece) = at.and_then(|at| find(&map, &tracks.axis, rect, at)) else { return };
+    if response.clicked() {
+        tracks.scene.ask(Command::Select(Some(Selected::Row(piece.row))));
+    }
+    if !response.dragged() {
+        let box_rect = rect_of(&piece, &tracks.axis, rect, map.high_bytes);
+        let stroke = egui::Stroke::new(1.5, tracks.scene.palette.text);
+        painter.rect_stroke(box_rect, 0, stroke, egui::StrokeKind::Inside);
+        response.on_hover_ui_at_pointer(|ui| describe(ui, tracks.scene, &piece));
+    }
+}
+
+fn rect_of(piece: &Piece, axis: &Axis, rect: Rect, high_bytes: u64) -> Rect {
+    let y = |bytes: u64| {
+        rect.bottom() - (bytes as f64 / (high_bytes.max(1) as f64 * 1.04)) as f32 * rect.height()
+    };
+    let (left, right) = (axis.x_of(piece.start_ns), axis.x_of(piece.end_ns));
+    let base = y(piece.base_bytes);
+    let top = y(piece.base_bytes.saturating_add(piece.bytes));
+    Rect::from_min_max(pos2(left, top), pos2(right.max(left + 1.0), base))
+}
+
+fn find(map: &BlockMap, axis: &Axis, rect: Rect, at: Pos2) -> Option<Piece> {
+    let at_ns = axis.ns_of(at.x);
+    let mut near = map.pieces.iter().filter(|piece| piece.start_ns <= at_ns && at_ns <= piece.end_ns);
+    near.find(|piece| rect_of(piece, axis, rect, map.high_bytes).contains(at)).copied()
+}
+
+/// The mesh, drawn anew only when something that it shows has changed.
+fn mesh(ui: &Ui, tracks: &Tracks<'_, '_>, map: &Arc<BlockMap>, rect: Rect) -> Arc<Mesh> {
+    let id = Id::unique("allocation map");
+    let selected = tracks.scene.state.selected.clone();
+    let is_dark = ui.visuals().dark_mode;
+    let cached: Option<Cached> = ui.data(|data| data.get_temp(id));
+    if let Some(cached) = cached {
+        let is_same = Arc::ptr_eq(&cached.map, map)
+            && cached.axis.view == tracks.axis.view
+            && cached.rect == rect
+            && cached.selected == selected
+            && cached.is_dark == is_dark;
+        if is_same {
+            return cached.mesh;
+        }
+    }
+    let mesh = Arc::new(draw(tracks, map, rect));
+    let cached = Cached { map: map.clone(), axis: tracks.axis, rect, selected, is_dark, mesh: mesh.clone() };
+    ui.data_mut(|data| data.insert_temp(id, cached));
+    mesh
+}
+
+fn draw(tracks: &Tracks<'_, '_>, map: &BlockMap, rect: Rect) -> Mesh {
+    let (scene, axis) = (&tracks.scene, &tracks.axis);
+    let mut mesh = Mesh::default();
+    mesh.reserve_vertices((map.pieces.len() + map.small.len()) * 4);
+    mesh.reserve_triangles((map.pieces.len() + map.small.len()) * 2);
+    let group = selected_group(scene);
+    let session = scene.data.session();
+    for piece in &map.pieces {
+        let shape = rect_of(piece, axis, rect, map.high_bytes);
+        if shape.right() < rect.left() || shape.left() > rect.right() {
+            continue;
+        }
+        let stack = session.process(piece.row.process).allocations.stack[piece.row.row as usize];
+        let color = scene.palette.category(scene.data.rank(piece.row.process, stack));
+        let is_lit = match (&scene.state.selected, group) {
+            (Some(Selected::Row(row)), _) => *row == piece.row,
+            (Some(Selected::Group(_)), Some(group)) => group.rows.binary_search(&piece.row).is_ok(),
+            _ => true,
+        };
+        let color = if is_lit { color } else { color.gamma_multiply(0.28) };
+        // A gap between blocks that are high enough, so that equal neighbours can be told apart.
+        let gap = if shape.height() > 3.0 { 0.5 } else { 0.0 };
+        mesh.add_colored_rect(shape.with_min_y(shape.top() + gap), color);
+    }
+    band(&mut mesh, map, axis, rect, scene.palette.weak_text.gamma_multiply(0.5));
+    mesh
+}
+
+/// The band of small blocks on top.
+fn band(mesh: &mut Mesh, map: &BlockMap, axis: &Axis, rect: Rect, color: Color32) {
+    let end_ns = axis.view.end_ns;
+    for (at, level) in map.small.iter().enumerate().filter(|(_, level)| level.bytes > 0) {
+        let until_ns = map.small.get(at + 1).map_or(end_ns, |next| next.time_ns);
+        let piece = Piece {
+            row: crate::analysis::RowRef { process: crate::model::ProcessId(0), row: 0 },
+            start_ns: level.time_ns,
+            end_ns: until_ns,
+            base_bytes: level.base_bytes,
+            bytes: level.bytes,
+        };
+        mesh.add_colored_rect(rect_of(&piece, axis, rect, map.high_bytes), color);
+    }
+}
+
+fn selected_group<'a>(scene: &'a Scene<'_>) -> Option<&'a Group> {
+    let Some(Selected::Group(key)) = &scene.state.selected else { return None };
+    let answers = &scene.state.answers;
+    let lens = if scene.state.tab == Tab::Live { &answers.live } else { &answers.kept };
+    lens.groups.iter().find(|group| group.key == *key)
+}
+
+/// What the block under the pointer is.
+fn describe(ui: &mut Ui, scene: &Scene<'_>, piece: &Piece) {
+    let index = &scene.data.index;
+    let allocation = piece.row.get(scene.data.session());
+    let (process, stack) = (piece.row.process, allocation.stack);
+    ui.strong(format_bytes(allocation.size_bytes));
+    ui.label(index.label(index.op(process, allocation.op, stack)));
+    let start_ns = scene.data.span().start_ns;
+    let from = match allocation.alloc_ns {
+        BEFORE_NS => "before the recording".to_owned(),
+        time_ns => format_offset(time_ns, start_ns),
+    };
+    ui.label(match allocation.free_completed_ns {
+        NEVER_NS => format!("{from}, not freed"),
+        free_ns if allocation.alloc_ns == BEFORE_NS => {
+            format!("{from}, freed {}", format_offset(free_ns, start_ns))
+        }
+        free_ns => {
+            format!("{from}, freed after {}", format_duration(free_ns.saturating_sub(allocation.alloc_ns)))
+        }
+    });
+    for line in index.stack_lines(process, stack).iter().take(8) {
+        ui.label(egui::RichText::new(line).font(track_font()));
+    }
+}

@@ -1,0 +1,144 @@
+//! The real program in a real window under Xvfb: a file is dropped on it, a range is brushed with the mouse, a report
+//! is written.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{root, sample};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A program that is stopped when the test ends, however it ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn has(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    found.is_ok_and(|output| output.status.success())
+}
+
+fn has_xlib() -> bool {
+    Command::new("python3").args(["-c", "import Xlib"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// Xvfb on a display number that it picks itself.
+fn display() -> (Running, String) {
+    let mut child = Command::new("Xvfb")
+        .args(["-displayfd", "1", "-screen", "0", "1280x860x24", "-nolisten", "tcp"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("Xvfb starts");
+    let mut number = String::new();
+    let stdout = child.stdout.take().expect("its output");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut number)
+        .expect("its display number");
+    (Running(child), format!(":{}", number.trim()))
+}
+
+fn xdotool(display: &str, arguments: &[&str]) -> String {
+    let output =
+        Command::new("xdotool").env("DISPLAY", display).args(arguments).output().expect("xdotool runs");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_there() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn export(display: &str, path: &Path) {
+    xdotool(display, &["key", "ctrl+s"]);
+    std::thread::sleep(Duration::from_millis(700));
+    // The path field has the keyboard when the dialog opens; the format goes by the extension.
+    xdotool(display, &["key", "ctrl+a"]);
+    xdotool(display, &["type", "--delay", "4", &path.display().to_string()]);
+    std::thread::sleep(Duration::from_millis(300));
+    xdotool(display, &["key", "Return"]);
+    wait_for("the report", || path.exists());
+    std::thread::sleep(Duration::from_millis(500));
+}
+
+fn range_of(report: &Path) -> (i64, i64) {
+    let text = std::fs::read_to_string(report).expect("the report");
+    let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["schema"], "vramscope.report/1");
+    let of = |key: &str| report["range"][key].as_i64().expect("a time");
+    (of("start_ns"), of("end_ns"))
+}
+
+#[test]
+fn a_dropped_file_is_brushed_and_reported() {
+    if !["Xvfb", "xdotool", "python3"].into_iter().all(has) || !has_xlib() {
+        assert!(std::env::var_os("CI").is_none(), "tests/run.sh installs Xvfb, xdotool and python3-xlib");
+        println!("skipped: needs Xvfb, xdotool and python3-xlib");
+        return;
+    }
+    let (_server, display) = display();
+    let home = tempfile::tempdir().expect("a folder");
+    let window = Command::new(env!("CARGO_BIN_EXE_vramscope"))
+        .env("DISPLAY", &display)
+        .env("HOME", home.path())
+        .env("XDG_DATA_HOME", home.path())
+        .env("LIBGL_ALWAYS_SOFTWARE", "1")
+        .env_remove("WAYLAND_DISPLAY")
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("the window starts");
+    let _window = Running(window);
+    wait_for("the window", || !xdotool(&display, &["search", "--name", "^vramscope$"]).is_empty());
+    std::thread::sleep(Duration::from_secs(2));
+    let id = xdotool(&display, &["search", "--name", "^vramscope$"]);
+    let id = id.lines().next().expect("a window").to_owned();
+    xdotool(&display, &["windowmove", &id, "0", "0", "windowsize", &id, "1280", "860"]);
+    xdotool(&display, &["windowfocus", &id]);
+
+    let drop = Command::new("python3")
+        .env("DISPLAY", &display)
+        .arg(root().join("tests/drop_file.py"))
+        .arg("vramscope")
+        .arg(sample("val_without_no_grad").join("snapshot.pickle.gz"))
+        .output()
+        .expect("the drop");
+    assert!(drop.status.success(), "{}", String::from_utf8_lossy(&drop.stderr));
+    std::thread::sleep(Duration::from_secs(4));
+
+    xdotool(&display, &["windowfocus", &id]);
+    let suggested = home.path().join("suggested.json");
+    export(&display, &suggested);
+
+    let brush =
+        ["mousemove", "520", "200", "mousedown", "1", "mousemove", "600", "200", "mousemove", "760", "200"];
+    xdotool(&display, &brush);
+    std::thread::sleep(Duration::from_millis(300));
+    xdotool(&display, &["mouseup", "1"]);
+    std::thread::sleep(Duration::from_millis(500));
+    let brushed = home.path().join("brushed.json");
+    export(&display, &brushed);
+    let (start_ns, end_ns) = range_of(&brushed);
+    assert!(start_ns < end_ns);
+    assert_ne!((start_ns, end_ns), range_of(&suggested), "the brush changed the range");
+}
+
+#[test]
+fn without_a_display_it_says_so_and_names_the_report() {
+    let output = Command::new(env!("CARGO_BIN_EXE_vramscope"))
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY")
+        .env_remove("WAYLAND_SOCKET")
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text.contains("no display") && text.contains("report"), "{text}");
+}
