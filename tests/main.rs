@@ -6,3 +6,4 @@ mod logs;
 mod mutations;
 mod report;
 mod support;
+mod trace;

@@ -202,7 +202,7 @@ fn warnings(recording: &mut Recording, collected: &Collected, header: &Header, c
         recording.warn(
             "broken-json",
             format!(
-                "the trace's JSON is broken: {} events were repaired and {} dropped, the first at byte {at}",
+                "the trace's JSON is broken: {} event(s) repaired and {} dropped, the first at byte {at}",
                 format_count(collected.repaired),
                 format_count(collected.dropped)
             ),
