@@ -129,7 +129,7 @@ impl Timeline {
             }
             match serde_json::from_slice::<(i64, u8, i64, usize)>(&rest[start..=start + length]) {
                 Ok((time_ns, action, bytes, category)) => {
-                    self.change(&mut now, time_ns, action, bytes, category)
+                    self.change(&mut now, time_ns, action, bytes, category);
                 }
                 Err(_) => self.lost += 1,
             }
