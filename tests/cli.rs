@@ -56,6 +56,27 @@ fn the_format_follows_the_files_name() {
     assert!(std::fs::read_to_string(path).unwrap().starts_with("<!DOCTYPE html>"));
 }
 
+#[cfg(unix)]
+#[test]
+fn devices_and_links_stay_what_they_are() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+    done(&["report", &leak(), "-o", &pipe.display().to_string()]);
+    assert!(
+        String::from_utf8_lossy(&reader.wait_with_output().unwrap().stdout).contains("record.py:63 validate")
+    );
+    assert!(pipe.metadata().unwrap().file_type().is_fifo());
+
+    let (file, link) = (folder.path().join("real.md"), folder.path().join("link.md"));
+    std::fs::write(&file, "older").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    done(&["report", &leak(), "-o", &link.display().to_string()]);
+    assert!(link.is_symlink() && std::fs::read_to_string(file).unwrap().contains("record.py:63 validate"));
+}
+
 #[test]
 fn wrong_usage_ends_with_two() {
     let missing = fails(2, &["report", &leak(), "--from", "step:900"]);

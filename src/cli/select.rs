@@ -65,7 +65,9 @@ fn find_process(session: &Session, name: &str) -> Result<ProcessId, UsageError> 
             || process.rank.is_some_and(|rank| format!("rank{rank}") == wanted.replace([' ', '-', '_'], ""))
             || process.pid.is_some_and(|pid| pid.to_string() == wanted)
     });
-    if let Some(id) = by_process {
+    let by_rank =
+        || ids().find(|&id| session.process(id).rank.is_some_and(|rank| rank.to_string() == wanted));
+    if let Some(id) = by_process.or_else(by_rank) {
         return Ok(id);
     }
     let source = session.sources.iter().find(|source| source.name == name || source.path.ends_with(name));

@@ -170,6 +170,7 @@ fn allocation(index: &Index, row: RowRef) -> Allocation {
         stream: allocation.stream,
         op: index.label(index.op(row.process, allocation.op, allocation.stack)).to_owned(),
         shapes: text(|op| op.shapes),
+        tensor: text(|op| op.inferred_tensor),
         module: text(|op| op.module),
         step: process.steps.get(allocation.step as usize).map(|step| step.number),
         call_site: index.label(index.call_site(row.process, allocation.stack)).to_owned(),

@@ -237,6 +237,8 @@ pub struct Allocation {
     pub op: String,
     /// The op's input shapes, empty when not recorded.
     pub shapes: String,
+    /// The tensor's likely shape and type, `[8, 64, 128, 128] float`; empty when nothing tells.
+    pub tensor: String,
     /// The module path, empty when not recorded.
     pub module: String,
     /// The step's number.

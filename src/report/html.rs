@@ -269,7 +269,8 @@ fn allocations(report: &Report) -> Markup {
                                     th { "when" }
                                     th { "step" }
                                     th { "op" }
-                                    th { "shapes" }
+                                    th { "tensor" }
+                                    th { "input shapes" }
                                     th { "module" }
                                     th { "call site" }
                                     th { "address" }
@@ -291,6 +292,7 @@ fn allocation_row(report: &Report, allocation: &Allocation) -> Markup {
             td.number { (format_offset(allocation.time_ns, report.session.start_ns)) }
             td { @if let Some(step) = allocation.step { (step) } }
             td.mono { (allocation.op) }
+            td.mono { (allocation.tensor) }
             td.mono { (allocation.shapes) }
             td.mono { (allocation.module) }
             td.mono { (allocation.call_site) }

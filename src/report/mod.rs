@@ -118,22 +118,28 @@ pub fn write(report: &Report, format: Format, path: &Path) -> anyhow::Result<()>
     write_file(path, |file| Ok(file.write_all(&render(report, format)?)?))
 }
 
-/// Writes a file beside `path` and renames it when it is complete.
+/// Writes a file beside `path` and renames it when it is complete. What is no regular file, such as a pipe, is written
+/// into; a link keeps leading to the file that it leads to.
 pub(crate) fn write_file(
     path: &Path,
     fill: impl FnOnce(&mut std::fs::File) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    let failed = || format!("the file can't be written: {}", path.display());
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        let mut file = std::fs::OpenOptions::new().write(true).open(path).with_context(failed)?;
+        return fill(&mut file).with_context(failed);
+    }
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let failed = || format!("the file can't be written: {}", path.display());
     // Readable by whom the umask lets read, as any file that a program writes.
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.prefix(".vramscope-").tempfile_in(folder).with_context(failed)?;
     fill(file.as_file_mut()).with_context(failed)?;
-    file.persist(path).with_context(failed)?;
+    file.persist(&path).with_context(failed)?;
     Ok(())
 }

@@ -41,7 +41,8 @@ pub(super) fn allocations(index: &Index, ids: &[ProcessId]) -> PolarsResult<Data
     let mut process_columns = ProcessColumns::new();
     let (mut device, mut state) = (Texts::new("device"), Texts::new("state"));
     let (mut op, mut phase) = (Texts::new("op"), Texts::new("phase"));
-    let (mut shapes, mut module) = (Texts::new("shapes"), Texts::new("module"));
+    let (mut shapes, mut tensor, mut module) =
+        (Texts::new("shapes"), Texts::new("tensor"), Texts::new("module"));
     let (mut call_site, mut stack) = (Texts::new("call_site"), Texts::new("stack"));
     let mut is_linked = Flags::new("is_linked");
     let names = [
@@ -86,6 +87,7 @@ pub(super) fn allocations(index: &Index, ids: &[ProcessId]) -> PolarsResult<Data
             let text =
                 |id: Option<StrId>| id.map(|id| process.strings.get(id).to_owned()).unwrap_or_default();
             shapes.push_keyed(key(id, allocation.op.0), || text(details.map(|op| op.shapes)))?;
+            tensor.push_keyed(key(id, allocation.op.0), || text(details.map(|op| op.inferred_tensor)))?;
             module.push_keyed(key(id, allocation.op.0), || text(details.map(|op| op.module)))?;
             phase.push(details.map_or("", |op| phase_name(op.phase)))?;
             call_site.push_keyed(key(id, allocation.stack.0), || {
@@ -97,7 +99,7 @@ pub(super) fn allocations(index: &Index, ids: &[ProcessId]) -> PolarsResult<Data
     }
     let mut columns = vec![process_columns.name.finish(), process_columns.rank.finish(), state.finish()];
     columns.extend(numbers.map(Numbers::finish));
-    columns.extend([device, op, phase, shapes, module, call_site, stack].map(Texts::finish));
+    columns.extend([device, op, phase, shapes, tensor, module, call_site, stack].map(Texts::finish));
     columns.push(is_linked.finish());
     frame(columns)
 }
@@ -202,11 +204,16 @@ fn events_of(process: &Process) -> Vec<Event> {
     events
 }
 
+/// Whether rows of a process are wanted; those of no process (the driver's) are where all processes are.
+fn belongs(index: &Index, ids: &[ProcessId], process: Option<ProcessId>) -> bool {
+    process.map_or_else(|| ids.len() == index.session.processes.len(), |id| ids.contains(&id))
+}
+
 pub(super) fn ops(index: &Index, ids: &[ProcessId]) -> PolarsResult<DataFrame> {
     let mut texts = ["source", "process", "lane", "kind", "name"].map(Texts::new);
     let mut numbers = ["start_ns", "end_ns", "duration_ns", "depth"].map(Numbers::new);
     for (number, source) in index.session.sources.iter().enumerate() {
-        if source.process.is_some_and(|id| !ids.contains(&id)) {
+        if !belongs(index, ids, source.process) {
             continue;
         }
         let recording = &source.recording;
@@ -254,7 +261,7 @@ pub(super) fn samples(index: &Index, ids: &[ProcessId]) -> PolarsResult<DataFram
     let mut texts = ["source", "process", "quantity", "device", "process_name"].map(Texts::new);
     let mut numbers = ["pid", "time_ns", "bytes"].map(Numbers::new);
     for (source, process, series, offset_ns) in session.curves() {
-        if process.is_some_and(|id| !ids.contains(&id)) {
+        if !belongs(index, ids, process) {
             continue;
         }
         let source_name = source.map_or("", |id| session.source(id).name.as_str());
