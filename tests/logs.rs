@@ -89,7 +89,12 @@ fn zones_are_found_from_the_steps_figures() {
         let span = TimeRange::new(steps[0].range.start_ns, truth["dumped_ns"].as_i64().unwrap());
         let process = clock::RefProcess { rank: None, series: &series, steps: &steps, covers_run: true };
         let reference = clock::Reference::new(vec![process], Some(span));
-        let names = ["nvidia-smi-gpu.csv", "nvidia-smi-apps.csv", "train.log"];
+        // The longest run printed nothing.
+        let is_written = |name: &&str| folder.join(name).metadata().is_ok_and(|file| file.len() > 0);
+        let names: Vec<&str> = ["nvidia-smi-gpu.csv", "nvidia-smi-apps.csv", "train.log"]
+            .into_iter()
+            .filter(is_written)
+            .collect();
         let logs: Vec<Recording> =
             names.iter().map(|name| import_path(&folder.join(name), &Progress::default()).unwrap()).collect();
         let placed = clock::align_logs(&reference, &logs.iter().collect::<Vec<_>>());
@@ -210,7 +215,8 @@ fn stacks_of_every_form_are_read() {
     assert_eq!((depth(&text), depth(&json), depth(&locals)), (52, 60, 60));
     assert_eq!(text.process.pid, Some(1004));
     let folded = read("pyspy.folded");
-    assert!(folded.stack_counts.len() > 10 && folded.lost.events == 0);
+    // 15 stacks, and a line for samples without Python frames.
+    assert_eq!((folded.stack_counts.len(), folded.events, folded.lost.events), (15, 16, 0));
     let scope = read("pyspy.speedscope.json");
     assert_eq!(scope.span.map(TimeRange::duration_ns), Some(100_000_000));
     let chrome = read("pyspy.chrometrace.json");

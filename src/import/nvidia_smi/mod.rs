@@ -30,8 +30,11 @@ enum Form {
     Failure,
 }
 
+/// Whether a text is of a form.
+type Detect = fn(&str) -> bool;
+
 fn form_of(text: &str) -> Option<Form> {
-    let tests: [(Form, fn(&str) -> bool); 8] = [
+    let tests: [(Form, Detect); 8] = [
         (Form::Xml, xml::detect),
         (Form::Json, others::detect_json),
         (Form::Boxed, boxed::detect),

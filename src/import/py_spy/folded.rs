@@ -33,9 +33,14 @@ fn split(line: &str) -> Option<(&str, u64)> {
 }
 
 /// Reads the stacks.
-pub(super) fn read(text: &str) -> Result<Recording, String> {
+pub(super) fn read(text: &str) -> Recording {
     let mut recording = Recording::new(SourceKind::PySpy, "py-spy folded", Clock::Order);
     for (line, number) in text.lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty()) {
+        // A count alone is of a thread without Python frames.
+        if line.bytes().all(|byte| byte.is_ascii_digit()) {
+            recording.events += 1;
+            continue;
+        }
         let Some((frames, count)) = split(line) else {
             recording.lost.events += 1;
             recording.lost.first_at.get_or_insert(number);
@@ -57,5 +62,5 @@ pub(super) fn read(text: &str) -> Result<Recording, String> {
         let (lines, first) = (recording.lost.events, recording.lost.first_at.unwrap_or_default());
         recording.warn("unread-rows", format!("{lines} lines are no stacks, the first is line {first}"));
     }
-    Ok(recording)
+    recording
 }

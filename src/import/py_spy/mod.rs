@@ -53,7 +53,7 @@ impl Importer for PySpyImporter {
         let read = match form_of(&log.text) {
             Some(Form::DumpText) => dump::read_text(&log.text),
             Some(Form::DumpJson) => dump::read_json(&log.text),
-            Some(Form::Folded) => folded::read(&log.text),
+            Some(Form::Folded) => Ok(folded::read(&log.text)),
             Some(Form::Speedscope) => timeline::read_speedscope(&log.text),
             Some(Form::ChromeTrace) => timeline::read_chrome(&log.text),
             None => Err("the text holds no output of py-spy".to_owned()),
