@@ -102,7 +102,7 @@ pub(super) fn growing_families(facts: &ProcessFacts<'_>) -> Vec<Family> {
         let joins = |family: &&mut Family| {
             let main = family.main();
             let are_both_small = is_small(&site.rows) == is_small(&main.rows);
-            let holds_graph = family.main().strands.len() > 3;
+            let holds_graph = family.sites.iter().map(|site| site.strands.len()).sum::<usize>() > 3;
             same_beats(&main.settled, &site.settled) && (are_both_small || holds_graph)
         };
         match families.iter_mut().find(joins) {

@@ -3,11 +3,11 @@
 use rustc_hash::FxHashMap;
 
 use super::advice::{self, Advice};
-use super::families::{Family, growing_families, is_small};
+use super::families::{Family, Site, growing_families, is_small};
 use super::story::{BeatStory, tell};
-use super::strands::{ProcessFacts, Role};
+use super::strands::{LongRow, ProcessFacts, Role};
 use super::{Context, Finding, Severity};
-use crate::model::{StrId, TimeRange, format_bytes, format_count};
+use crate::model::{StackId, Stacks, StrId, TimeRange, format_bytes, format_count};
 
 /// Growth below this is a warning, not an error.
 const ERROR_BYTES: u64 = 1 << 20;
@@ -84,7 +84,7 @@ fn finding(
         advice: cause.advice.advice.to_owned(),
         code_before: cause.advice.before.to_owned(),
         code_after: cause.advice.after.to_owned(),
-        call_sites: call_sites(context, family),
+        call_sites: call_sites(context, facts, family),
         range: range_of(facts, family).unwrap_or(context.query.range),
     }
 }
@@ -117,9 +117,47 @@ fn range_of(facts: &ProcessFacts<'_>, family: &Family) -> Option<TimeRange> {
     Some(rhythm.range_of((*first).max(0) as usize).union(rhythm.range_of((*last).max(0) as usize)))
 }
 
-fn call_sites(context: &Context<'_>, family: &Family) -> Vec<String> {
-    let labels = family.sites.iter().map(|site| context.index.label(site.call_site).to_owned());
-    labels.take(MAX_CALL_SITES).collect()
+/// The places that keep most. Where a model's own lines keep the parts of a graph, the line that calls the model comes
+/// first.
+fn call_sites(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family) -> Vec<String> {
+    let mut labels: Vec<String> = caller_of_model(context, facts, family).into_iter().collect();
+    for site in &family.sites {
+        let label = context.index.label(site.call_site);
+        if !labels.iter().any(|known| known == label) {
+            labels.push(label.to_owned());
+        }
+    }
+    labels.truncate(MAX_CALL_SITES);
+    labels
+}
+
+/// The innermost user frame that all rows inside modules share, when they are from several places.
+fn caller_of_model(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family) -> Option<String> {
+    let in_module = |site: &&Site| site.strands.iter().any(|&strand| facts.strands[strand].traits.in_module);
+    let sites: Vec<&Site> = family.sites.iter().filter(in_module).collect();
+    if sites.len() < 3 {
+        return None;
+    }
+    let stacks = &facts.process.stacks;
+    let mut common: Option<Vec<StackId>> = None;
+    for &strand in sites.iter().flat_map(|site| site.strands.iter()) {
+        let strand = &facts.strands[strand];
+        if !strand.traits.in_module {
+            continue;
+        }
+        let mut path: Vec<StackId> = stacks.walk(strand.stack).collect();
+        path.reverse();
+        common = Some(match common {
+            None => path,
+            Some(known) => {
+                known.into_iter().zip(path).take_while(|(a, b)| a == b).map(|(stack, _)| stack).collect()
+            }
+        });
+    }
+    let stack = *common?.last()?;
+    let strings = &facts.process.strings;
+    let frame = context.index.user_code.call_site(strings, stacks, stack)?;
+    Some(Stacks::format_frame(strings, frame))
 }
 
 /// What the stacks and ops of the main place say.
@@ -138,17 +176,16 @@ struct Looks {
 }
 
 fn looks(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family) -> Looks {
-    let main = family.main();
     let mut by_op: FxHashMap<StrId, u64> = FxHashMap::default();
     let [mut rows, mut in_module, mut hooked, mut in_hook, mut custom] = [0.0_f64; 5];
     let (mut batch_norm, mut batch_norm_small) = (0_u64, 0_u64);
-    for &position in &main.strands {
+    let mut strands = 0;
+    let members = family.sites.iter().flat_map(|site| site.strands.iter().map(move |&strand| (site, strand)));
+    for (site, position) in members {
         let strand = &facts.strands[position];
-        let kept: Vec<_> = strand
-            .long
-            .iter()
-            .filter(|row| main.rows.binary_search_by_key(&row.row, |r| r.row).is_ok())
-            .collect();
+        let is_kept = |row: &&LongRow| site.rows.binary_search_by_key(&row.row, |kept| kept.row).is_ok();
+        let kept: Vec<&LongRow> = strand.long.iter().filter(is_kept).collect();
+        strands += 1;
         let count = kept.len() as f64;
         rows += count;
         *by_op.entry(strand.op).or_default() += kept.len() as u64;
@@ -162,11 +199,12 @@ fn looks(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family) -> Lo
             batch_norm_small += kept.iter().filter(|row| row.bytes * 8 <= largest).count() as u64;
         }
     }
+    let main = family.main();
     let times = main.seen.len().max(1) as f64;
     let share = |part: f64| if rows > 0.0 { part / rows } else { 0.0 };
     let top = by_op.iter().max_by_key(|&(op, count)| (*count, std::cmp::Reverse(*op))).map(|(&op, _)| op);
     Looks {
-        strands: main.strands.len(),
+        strands,
         ops: by_op.len(),
         top_op: top.map_or("", |op| context.index.label(op)).to_owned(),
         module_rows_per_time: in_module / times,
@@ -180,7 +218,7 @@ fn looks(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family) -> Lo
 }
 
 /// Whether a trace places the rows inside a module, where the stack doesn't say so.
-fn has_module(facts: &ProcessFacts<'_>, rows: &[&super::strands::LongRow]) -> bool {
+fn has_module(facts: &ProcessFacts<'_>, rows: &[&LongRow]) -> bool {
     let table = &facts.process.allocations;
     rows.first()
         .and_then(|row| facts.process.ops.get(table.op[row.row as usize]))
@@ -189,7 +227,8 @@ fn has_module(facts: &ProcessFacts<'_>, rows: &[&super::strands::LongRow]) -> bo
 
 fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, story: &BeatStory) -> Vec<Cause> {
     let looks = looks(context, facts, family);
-    let place = context.index.label(family.main().call_site);
+    let call_sites = call_sites(context, facts, family);
+    let place = call_sites.first().map_or("", String::as_str);
     let every = facts.rhythm.as_ref().map_or_else(String::new, |rhythm| rhythm.every(family.period));
     let each = format_bytes(family.per_time.1);
     let count = family.per_time.0;
@@ -250,7 +289,7 @@ fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, stor
     }
     if many && looks.ops >= 2 {
         let graph = graph(family, story, &looks, place, &every, &each);
-        return with_running_sum(context, family, story, graph, &every, &each);
+        return with_running_sum(context, facts, family, story, graph, &every, &each);
     }
     if many {
         // One kind of op in many layers, without a sign of hooks: both explanations stand.
@@ -350,7 +389,7 @@ fn graph(family: &Family, story: &BeatStory, looks: &Looks, place: &str, every: 
                 .to_owned(),
         );
     }
-    let (advice, why) = if story.backward_after == 0 || is_eval {
+    let (advice, why) = if story.backward_after == 0 || (is_eval && story.freed_by_backward_bytes > 0) {
         (advice::VALIDATION, "no backward follows")
     } else if story.freed_by_backward_bytes > 0 {
         (advice::AUX_LOSS, "never sent backward")
@@ -371,6 +410,7 @@ fn graph(family: &Family, story: &BeatStory, looks: &Looks, place: &str, every: 
 /// A kept graph, and where a scalar is replaced each step, the other explanation: a running sum that chains the graphs.
 fn with_running_sum(
     context: &Context<'_>,
+    facts: &ProcessFacts<'_>,
     family: &Family,
     story: &BeatStory,
     mut graph: Cause,
@@ -381,7 +421,7 @@ fn with_running_sum(
     else {
         return vec![graph];
     };
-    let place = context.index.label(family.main().call_site);
+    let place = call_sites(context, facts, family).into_iter().next().unwrap_or_default();
     let rolling = context.index.label(rolling);
     // A list of losses keeps a scalar each time; a running sum lets each one go.
     let keeps_scalars = family.rows().any(|row| row.bytes <= SCALAR_BYTES);

@@ -50,7 +50,7 @@ fn beat_of(facts: &ProcessFacts<'_>, family: &Family, beat: i32) -> (bool, u64, 
     let Some(rhythm) = &facts.rhythm else { return (false, 0, 0) };
     let table = &facts.process.allocations;
     let rows = table.rows_in(rhythm.range_of(beat.max(0) as usize));
-    let last_kept = family.main().rows.iter().filter(|row| row.beat == beat).map(|row| row.row).max();
+    let last_kept = family.rows().filter(|row| row.beat == beat).map(|row| row.row).max();
     let Some(last_kept) = last_kept.map(|row| row as usize) else { return (false, 0, 0) };
     let backward: Vec<usize> =
         rows.clone().filter(|&row| !is_workspace(facts, row) && facts.role(row) == Role::Backward).collect();

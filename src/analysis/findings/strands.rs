@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::traits::{StackTraits, traits_of_stacks};
 use super::super::{Index, Query, Rhythm};
-use crate::model::{BEFORE_NS, NEVER_NS, OpId, Phase, PoolId, Process, ProcessId, StrId};
+use crate::model::{BEFORE_NS, NEVER_NS, OpId, Phase, PoolId, Process, ProcessId, StackId, StrId};
 
 /// The free beat of a row that was never freed.
 pub(super) const NEVER: i32 = i32::MAX;
@@ -96,6 +96,8 @@ pub(super) struct Strand {
     pub call_site: StrId,
     /// The op's label, of the first row.
     pub op: StrId,
+    /// The stack of its first row.
+    pub stack: StackId,
     /// What the stack tells.
     pub traits: StackTraits,
     /// What part of a step it belongs to.
@@ -197,6 +199,7 @@ impl<'a> ProcessFacts<'a> {
                     strands.push(Strand {
                         call_site: index.call_site(self.id, stack),
                         op,
+                        stack,
                         traits,
                         role: self.role(row),
                         long: Vec::new(),
