@@ -348,7 +348,7 @@ impl<'a> Replay<'a> {
         let (start, size_bytes) = (event.address, event.size_bytes);
         match event.kind {
             SegmentEventKind::Alloc => {
-                self.add_segment(start, size_bytes, size_bytes == SMALL_SEGMENT_BYTES, false)
+                self.add_segment(start, size_bytes, size_bytes == SMALL_SEGMENT_BYTES, false);
             }
             SegmentEventKind::Free => {
                 if let Some(index) =

@@ -103,7 +103,7 @@ fn segments_at(process: &Process, id: ProcessId, at_ns: i64) -> Vec<SegmentAt> {
     for event in after {
         match event.kind {
             SegmentEventKind::Alloc | SegmentEventKind::Map => {
-                remove(&mut extents, event.address, event.size_bytes)
+                remove(&mut extents, event.address, event.size_bytes);
             }
             SegmentEventKind::Free | SegmentEventKind::Unmap => {
                 extents.insert(event.address, (event.size_bytes, event.device, event.stream));

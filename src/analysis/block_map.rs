@@ -190,12 +190,9 @@ impl Columns {
         let mut open: Vec<Option<Piece>> = vec![None; blocks.len()];
         let mut alive: Vec<usize> = Vec::new();
         let mut pieces = Vec::new();
-        loop {
-            let Some(column) =
-                [begins.peek(), ends.peek()].into_iter().flatten().map(|&(column, _)| column).min()
-            else {
-                break;
-            };
+        while let Some(column) =
+            [begins.peek(), ends.peek()].into_iter().flatten().map(|&(column, _)| column).min()
+        {
             let now_ns = self.start_ns(column);
             let mut has_ended = false;
             while let Some((_, at)) = ends.next_if(|&(other, _)| other == column) {

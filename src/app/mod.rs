@@ -428,7 +428,7 @@ impl App {
             match timeline::start_mapper(self.wake(ctx)) {
                 Ok(mapper) => self.mapper = Some(mapper),
                 Err(error) => {
-                    self.say(ctx, Tone::Error, format!("no thread for the allocation map: {error}"))
+                    self.say(ctx, Tone::Error, format!("no thread for the allocation map: {error}"));
                 }
             }
         }

@@ -174,9 +174,12 @@ fn read_one(path: &Path, progress: &Progress) -> Result<Recording, ImportError> 
     import::import_path(path, progress)
 }
 
+/// Files and what was made of them.
+type Joined = (Vec<Opened>, Arc<Data>);
+
 /// A session that is being put together.
 pub struct Building {
-    result: Receiver<(Vec<Opened>, Arc<Data>)>,
+    result: Receiver<Joined>,
 }
 
 impl Building {
@@ -196,7 +199,7 @@ impl Building {
     }
 
     /// The session, when it is ready. An error when putting it together failed.
-    pub fn poll(&self) -> Option<Result<(Vec<Opened>, Arc<Data>), &'static str>> {
+    pub fn poll(&self) -> Option<Result<Joined, &'static str>> {
         match self.result.try_recv() {
             Ok(ready) => Some(Ok(ready)),
             Err(std::sync::mpsc::TryRecvError::Empty) => None,

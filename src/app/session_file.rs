@@ -112,7 +112,7 @@ pub fn load(path: &Path) -> Result<Loaded, String> {
         match fingerprint(&whole) {
             Ok(now) if now == source.fingerprint => {}
             Ok(_) => {
-                loaded.warnings.push(format!("changed since the session was saved: {}", whole.display()))
+                loaded.warnings.push(format!("changed since the session was saved: {}", whole.display()));
             }
             Err(_) => {
                 loaded.warnings.push(format!("no longer where it was: {}", whole.display()));

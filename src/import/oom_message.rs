@@ -121,6 +121,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "compared with optional figures")]
     fn mib(value: f64) -> Option<u64> {
         Some((value * MIB).round() as u64)
     }

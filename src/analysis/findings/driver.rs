@@ -102,7 +102,7 @@ fn judge(
     let explained = of_newcomers as f64 / grown as f64;
     let layers =
         if has_allocator { "while PyTorch's reserved does not explain it" } else { "as the driver sees it" };
-    let evidence = vec![format!(
+    let evidence = [format!(
         "Driver{}: {} after warm-up, {} later ({}).",
         if has_allocator { " minus reserved" } else { "" },
         format_bytes(rise.before_bytes.max(0) as u64),

@@ -94,7 +94,7 @@ fn too_short(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Fi
 }
 
 fn no_memory(context: &Context<'_>, found: &mut Vec<Finding>) {
-    let kinds: Vec<SourceKind> = context.session().sources.iter().map(|source| source.kind()).collect();
+    let kinds: Vec<SourceKind> = context.session().sources.iter().map(crate::model::Source::kind).collect();
     if kinds.is_empty() || kinds.contains(&SourceKind::MemoryTimeline) {
         return;
     }

@@ -670,7 +670,7 @@ impl<'a, B: Builder> Machine<'a, B> {
                     self.objects[target as usize].items.append(&mut items);
                 }
                 Some(Value::Object(target)) => {
-                    items.drain(..).for_each(|item| self.objects[target as usize].push(item))
+                    items.drain(..).for_each(|item| self.objects[target as usize].push(item));
                 }
                 // A key without its value yet, or nothing: what was collected stays on the stack for the next mark.
                 _ => self.stack.append(&mut items),
