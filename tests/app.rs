@@ -379,8 +379,12 @@ fn every_tab_answers_for_the_range() {
 #[test]
 fn a_click_on_the_allocation_map_selects_the_block() {
     let mut window = leak();
+    for label in ["Fold track Steps", "Fold track Memory"] {
+        window.get_by_label(label).click();
+        settle(&mut window);
+    }
     let rect = track(&window, "Allocations stacked by age");
-    let at = pos2(rect.left() + 0.8 * rect.width(), rect.bottom() - 3.0);
+    let at = pos2(rect.left() + 0.75 * rect.width(), rect.bottom() - 3.0);
     window.hover_at(at);
     for pressed in [true, false] {
         window.event(button(at, pressed, Modifiers::NONE));

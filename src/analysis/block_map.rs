@@ -199,7 +199,7 @@ impl Columns {
                 is_over[at] = true;
                 has_ended = true;
                 if let Some(piece) = open[at].take() {
-                    pieces.push(Piece { end_ns: blocks[at].end_ns.min(self.range.end_ns), ..piece });
+                    pieces.push(Piece { end_ns: now_ns, ..piece });
                 }
             }
             if has_ended {
@@ -240,7 +240,7 @@ impl Columns {
     /// What is between two levels, told where it changes.
     fn band(&self, base: &[u64], total: &[u64]) -> Vec<Level> {
         let mut levels: Vec<Level> = Vec::new();
-        for (column, (&base_bytes, &total)) in base.iter().zip(total).enumerate() {
+        for (column, (&base_bytes, &total)) in base.iter().zip(total).take(self.count).enumerate() {
             let bytes = total.saturating_sub(base_bytes);
             let is_new =
                 levels.last().is_none_or(|last| (last.base_bytes, last.bytes) != (base_bytes, bytes));

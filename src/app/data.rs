@@ -167,14 +167,17 @@ fn curves_of(session: &Session) -> Vec<Curve> {
         .collect();
     // What PyTorch says comes last, so that it is drawn on top.
     curves.sort_by_key(|curve| std::cmp::Reverse(curve.quantity.clone()));
-    let labels: Vec<String> = curves.iter().map(|curve| curve.label.clone()).collect();
+    let labels: Vec<(String, bool)> =
+        curves.iter().map(|curve| (curve.label.clone(), curve.source.is_some())).collect();
     for curve in &mut curves {
-        if labels.iter().filter(|label| **label == curve.label).count() > 1 {
-            curve.label = match curve.source {
-                Some(id) => format!("{} · {} · {}", curve.label, curve.device, session.source(id).name),
-                None => format!("{} · {}", curve.label, curve.device),
-            };
-        }
+        let alike = labels.iter().filter(|(label, _)| *label == curve.label).count();
+        let alike_of_processes =
+            labels.iter().filter(|(label, is_log)| !is_log && *label == curve.label).count();
+        curve.label = match curve.source {
+            Some(id) if alike > 1 => format!("{} · {}", curve.label, session.source(id).name),
+            None if alike_of_processes > 1 => format!("{} · {}", curve.label, curve.device),
+            _ => continue,
+        };
     }
     curves
 }

@@ -174,12 +174,12 @@ fn read_one(path: &Path, progress: &Progress) -> Result<Recording, ImportError> 
     import::import_path(path, progress)
 }
 
-/// Files and what was made of them.
-type Joined = (Vec<Opened>, Arc<Data>);
+/// What a session was built from, and the session.
+pub type Built = (Vec<Opened>, Arc<Data>);
 
 /// A session that is being put together.
 pub struct Building {
-    result: Receiver<Joined>,
+    result: Receiver<Built>,
 }
 
 impl Building {
@@ -199,7 +199,7 @@ impl Building {
     }
 
     /// The session, when it is ready. An error when putting it together failed.
-    pub fn poll(&self) -> Option<Result<Joined, &'static str>> {
+    pub fn poll(&self) -> Option<Result<Built, &'static str>> {
         match self.result.try_recv() {
             Ok(ready) => Some(Ok(ready)),
             Err(std::sync::mpsc::TryRecvError::Empty) => None,

@@ -134,11 +134,18 @@ impl Palette {
 
     /// Black or white, whichever reads better on `fill`.
     pub fn text_on(fill: Color32) -> Color32 {
-        // The weights of the channels in perceived luminance.
-        let luminance =
-            0.299 * f32::from(fill.r()) + 0.587 * f32::from(fill.g()) + 0.114 * f32::from(fill.b());
-        if luminance > 130.0 { Color32::BLACK } else { Color32::WHITE }
+        // Above this luminance black has the higher contrast.
+        if luminance(fill) > 0.179 { Color32::BLACK } else { Color32::WHITE }
     }
+}
+
+/// The relative luminance by which WCAG reckons contrast.
+fn luminance(color: Color32) -> f64 {
+    let channel = |value: u8| {
+        let value = f64::from(value) / 255.0;
+        if value <= 0.039_28 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * channel(color.r()) + 0.7152 * channel(color.g()) + 0.0722 * channel(color.b())
 }
 
 /// The font of labels on tracks.
@@ -182,14 +189,6 @@ pub fn install(ctx: &egui::Context) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn luminance(color: Color32) -> f64 {
-        let channel = |value: u8| {
-            let value = f64::from(value) / 255.0;
-            if value <= 0.039_28 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * channel(color.r()) + 0.7152 * channel(color.g()) + 0.0722 * channel(color.b())
-    }
 
     fn contrast(a: Color32, b: Color32) -> f64 {
         let (a, b) = (luminance(a), luminance(b));
