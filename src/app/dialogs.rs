@@ -302,7 +302,8 @@ fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mu
         let label = ui.label("Path");
         let field = egui::TextEdit::singleline(&mut now.path).desired_width(400.0);
         let response = ui.add(field).labelled_by(label.id);
-        if ui.memory(|memory| memory.focused().is_none()) {
+        is_entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+        if !is_entered && ui.memory(|memory| memory.focused().is_none()) {
             response.request_focus();
         }
         if response.changed()
@@ -310,7 +311,6 @@ fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mu
         {
             now.format = format;
         }
-        is_entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
         if ui.button("Browse…").clicked() {
             commands.push(Command::AskForReportPath(now.clone()));
         }

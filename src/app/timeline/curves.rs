@@ -76,7 +76,11 @@ fn legend(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         ui.horizontal(|ui| {
             let state = tracks.scene.state;
             let admitted = |curve: &Curve| state.choices.selection.device.admits(curve.device);
-            for (index, curve) in data.curves.iter().enumerate().rev().filter(|(_, curve)| admitted(curve)) {
+            // What PyTorch itself says comes first, logs after it.
+            let mut curves: Vec<_> =
+                data.curves.iter().enumerate().rev().filter(|(_, curve)| admitted(curve)).collect();
+            curves.sort_by_key(|(_, curve)| curve.source.is_some());
+            for (index, curve) in curves {
                 let is_shown = state.is_curve_shown(data, curve);
                 let color = palette.curve(&curve.quantity, index);
                 let box_color = if is_shown { color } else { palette.grid };
