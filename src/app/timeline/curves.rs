@@ -72,7 +72,11 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
 fn legend(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     let (data, palette) = (tracks.scene.data, tracks.scene.palette);
     ui.spacing_mut().item_spacing.x = 4.0;
-    egui::ScrollArea::horizontal().id_salt("legend").show(ui, |ui| {
+    // A floating scroll bar would lie over the switches and take their clicks; the wheel scrolls without one.
+    let area = egui::ScrollArea::horizontal()
+        .id_salt("legend")
+        .scroll_bar_visibility(egui::scroll_area::ScrollBarVisibility::AlwaysHidden);
+    area.show(ui, |ui| {
         ui.horizontal(|ui| {
             let state = tracks.scene.state;
             let admitted = |curve: &Curve| state.choices.selection.device.admits(curve.device);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::pickle::{Kind, Object, Unpickled, Value};
-use super::rows::{Action, BLOCK, Event, NO_TIME, Rows, get, integer, unsigned, word};
+use super::rows::{Action, BLOCK, EVENT, Event, NO_TIME, Rows, get, integer, unsigned, word};
 use crate::import::ImportError;
 use crate::model::{
     Allocation, AllocationFlags, Annotation, BEFORE_NS, Block, BlockState, Clock, Device, Marker, MarkerKind,
@@ -123,6 +123,8 @@ impl<'a> Root<'a> {
             items
                 .filter_map(|item| match item {
                     Value::Run(start, count) => Some(*start..start.saturating_add(*count)),
+                    // Tuples hold their items one by one.
+                    Value::Made(EVENT, index) => Some(*index..index.saturating_add(1)),
                     _ => None,
                 })
                 .collect()
