@@ -141,6 +141,13 @@ fn a_typed_range_has_the_figures_that_were_counted_independently() {
     assert_eq!(answers.totals.recording_end.bytes, 601_661_440);
     assert_eq!(answers.totals.range_end.count, 431);
     assert_eq!(answers.totals.range_end.bytes, 769_644_840);
+    // The training log prints the same levels: they count once. From the run's own account, step 15's end against 7's.
+    let truth =
+        std::fs::read_to_string(crate::support::root().join("tests/fixtures/truth/val_without_no_grad.json"));
+    let truth: serde_json::Value = serde_json::from_str(&truth.expect("the truth")).expect("JSON");
+    let rise = |key: &str| Some(truth["steps"][15][key].as_i64()? - truth["steps"][7][key].as_i64()?);
+    assert_eq!(answers.rises.allocated, rise("allocated"));
+    assert_eq!(answers.rises.reserved, rise("reserved"));
     let group = &answers.kept.groups[0];
     assert_eq!((group.key.as_str(), group.count, group.bytes), ("record.py:63 validate", 242, 599_891_968));
     window.get_by_label("kept 573.8 MiB in 244");

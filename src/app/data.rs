@@ -121,14 +121,27 @@ impl Data {
     }
 
     /// How much a quantity rose over a range: the sum over the selected processes, or over the devices for what only
-    /// the driver knows. `None` where no curve covers the range.
+    /// the driver knows. What a process's own recording tells counts before what logs print of it, and a level that
+    /// several logs tell counts once. `None` where no curve covers the range.
     pub fn rise(&self, selection: Selection, quantity: &Quantity, range: TimeRange) -> Option<i64> {
-        let rises = self.curves.iter().filter(|curve| curve.quantity == *quantity).filter_map(|curve| {
-            let is_chosen = selection.device.admits(curve.device)
-                && (curve.process.is_none() || selection.process.is_none_or(|id| curve.process == Some(id)));
-            if !is_chosen {
-                return None;
-            }
+        let is_chosen = |curve: &&Curve| {
+            curve.quantity == *quantity
+                && selection.device.admits(curve.device)
+                && (curve.process.is_none() || selection.process.is_none_or(|id| curve.process == Some(id)))
+        };
+        let mut chosen: Vec<&Curve> = self.curves.iter().filter(is_chosen).collect();
+        if chosen.iter().any(|curve| curve.source.is_none()) {
+            chosen.retain(|curve| curve.source.is_none());
+        } else if *quantity != Quantity::ProcessUsed {
+            let mut seen = Vec::new();
+            chosen.retain(|curve| {
+                let key = (curve.device, curve.process);
+                let is_new = !seen.contains(&key);
+                seen.push(key);
+                is_new
+            });
+        }
+        let rises = chosen.into_iter().filter_map(|curve| {
             let points = &curve.points;
             let start = points.at(range.start_ns).or_else(|| points.bytes.first().copied())?;
             Some(points.at(range.end_ns)?.saturating_sub(start))
