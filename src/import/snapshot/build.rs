@@ -45,7 +45,7 @@ pub(super) fn recording(
     builder.segments(&root);
     let alive: Vec<_> =
         traces.iter().enumerate().map(|(device, trace)| builder.events(device, trace)).collect();
-    builder.check_against_segments(&alive);
+    builder.check_against_segments(&alive, cut.is_some());
     builder.annotations(&root);
     builder.settings(&root);
     let mut recording = builder.recording;
@@ -366,7 +366,7 @@ impl Builder<'_> {
     }
 
     /// Blocks that only segments know become rows; rows and blocks that contradict each other become a warning.
-    fn check_against_segments(&mut self, alive: &[Alive]) {
+    fn check_against_segments(&mut self, alive: &[Alive], is_cut: bool) {
         let segments = std::mem::take(&mut self.recording.segments);
         let mut is_confirmed = vec![false; self.recording.allocations.len()];
         let mut before = (0_u64, 0_u64);
@@ -397,7 +397,8 @@ impl Builder<'_> {
                 });
             }
         }
-        if !segments.is_empty() {
+        // A cut file's events end before its segments' moment: of course they differ.
+        if !segments.is_empty() && !is_cut {
             let table = &self.recording.allocations;
             let of_devices = alive.iter().flat_map(FxHashMap::values);
             let (mut count, mut bytes) = (0_u64, 0_u64);
@@ -414,7 +415,14 @@ impl Builder<'_> {
                 self.recording.warn("segments-differ", text);
             }
         }
-        if before.0 > 0 && self.recording.events > 0 {
+        if before.0 > 0 && is_cut {
+            let text = format!(
+                "{} live blocks ({}) are known from segments alone",
+                format_count(before.0),
+                format_bytes(before.1)
+            );
+            self.recording.warn("before-recording", text);
+        } else if before.0 > 0 && self.recording.events > 0 {
             let text = format!(
                 "{} live blocks ({}) are known from segments alone: they were allocated before the history begins",
                 format_count(before.0),
