@@ -81,19 +81,11 @@ fn range_of(session: &Session, selection: Selection, texts: &[String; 2]) -> Res
 }
 
 fn time_of(session: &Session, selection: Selection, spec: TimeSpec) -> Result<i64, String> {
-    let span = session.span;
-    match spec {
-        TimeSpec::UnixNs(time_ns) => Ok(time_ns),
-        TimeSpec::OffsetNs(offset_ns) => Ok(span.start_ns.saturating_add(offset_ns)),
-        TimeSpec::Share(share) => {
-            Ok(span.start_ns.saturating_add((span.duration_ns() as f64 * share) as i64))
-        }
-        TimeSpec::Step(number) => {
-            let steps = selection.processes(session).flat_map(|id| &session.process(id).steps);
-            let found = steps.filter(|step| step.number == number).map(|step| step.range.start_ns).min();
-            found.ok_or_else(|| format!("no step {number}"))
-        }
-    }
+    spec.resolve(session.span, |number| {
+        let steps = selection.processes(session).flat_map(|id| &session.process(id).steps);
+        let found = steps.filter(|step| step.number == number).map(|step| step.range.start_ns).min();
+        found.ok_or_else(|| format!("no step {number}"))
+    })
 }
 
 fn figures(ui: &mut Ui, scene: &Scene<'_>) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -147,7 +147,7 @@ pub struct Selecting {
     pub to: Option<TimeSpec>,
     /// What "never freed" means
     #[arg(long, value_enum, default_value = "recording-end")]
-    pub free_by: FreeByArg,
+    pub free_by: FreeBy,
     /// Only this device: 0, cuda:1, xpu:0, cpu or all [default: every GPU]
     #[arg(long, value_name = "N")]
     pub device: Option<String>,
@@ -160,47 +160,27 @@ fn time_spec(text: &str) -> Result<TimeSpec, TimeSpecError> {
     text.parse()
 }
 
-/// `--free-by`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FreeByArg {
-    /// Not freed by the end of the recording
-    #[default]
-    RecordingEnd,
-    /// Not freed by the end of the range
-    RangeEnd,
-}
+impl ValueEnum for FreeBy {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::RecordingEnd, Self::RangeEnd]
+    }
 
-impl From<FreeByArg> for FreeBy {
-    fn from(arg: FreeByArg) -> Self {
-        match arg {
-            FreeByArg::RecordingEnd => Self::RecordingEnd,
-            FreeByArg::RangeEnd => Self::RangeEnd,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::RecordingEnd => "Not freed by the end of the recording",
+            Self::RangeEnd => "Not freed by the end of the range",
+        };
+        Some(PossibleValue::new(self.name()).help(help))
     }
 }
 
-/// `--group-by`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum GroupByArg {
-    #[default]
-    CallSite,
-    Op,
-    Stack,
-    Module,
-    Step,
-    Size,
-}
+impl ValueEnum for GroupBy {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
 
-impl From<GroupByArg> for GroupBy {
-    fn from(arg: GroupByArg) -> Self {
-        match arg {
-            GroupByArg::CallSite => Self::CallSite,
-            GroupByArg::Op => Self::Op,
-            GroupByArg::Stack => Self::Stack,
-            GroupByArg::Module => Self::Module,
-            GroupByArg::Step => Self::Step,
-            GroupByArg::Size => Self::Size,
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name()))
     }
 }
 
@@ -263,7 +243,7 @@ pub struct ReportArgs {
     pub selecting: Selecting,
     /// What survivors are summed by
     #[arg(long, value_enum, default_value = "call-site")]
-    pub group_by: GroupByArg,
+    pub group_by: GroupBy,
     /// How to write it [default: by the name of the output file, else md]
     #[arg(long, value_enum)]
     pub format: Option<ReportFormat>,

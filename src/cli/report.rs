@@ -21,7 +21,7 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
         command: Some(command_line(std::env::args().skip(1), args)),
         range_label: selected.label,
     };
-    let report = report::build(index, &selected.query, args.group_by.into(), &options);
+    let report = report::build(index, &selected.query, args.group_by, &options);
     let format = match (args.format, args.output.path()) {
         (Some(format), _) => Format::from(format),
         (None, Some(path)) => Format::of_path(path).unwrap_or(ReportFormat::Md.into()),

@@ -40,7 +40,9 @@ pub(super) fn select(index: &Index, args: &Selecting) -> Result<Selected, UsageE
             (range, Some(label))
         }
         (from, to) => {
-            let at = |spec: TimeSpec, end| find_time(session, selection, spec, end);
+            let at = |spec: TimeSpec, end| {
+                spec.resolve(session.span, |number| find_step(session, selection, number, end))
+            };
             let start_ns = from.map_or(Ok(session.span.start_ns), |spec| at(spec, End::From))?;
             let end_ns = to.map_or(Ok(session.span.end_ns), |spec| at(spec, End::To))?;
             if start_ns >= end_ns {
@@ -53,7 +55,7 @@ pub(super) fn select(index: &Index, args: &Selecting) -> Result<Selected, UsageE
             (TimeRange { start_ns, end_ns }, None)
         }
     };
-    Ok(Selected { query: Query { selection, range, free_by: args.free_by.into() }, label })
+    Ok(Selected { query: Query { selection, range, free_by: args.free_by }, label })
 }
 
 fn find_process(session: &Session, name: &str) -> Result<ProcessId, UsageError> {
@@ -105,18 +107,6 @@ fn find_device(session: &Session, text: &str) -> Result<DeviceFilter, UsageError
         let names: Vec<String> = devices.iter().map(ToString::to_string).collect();
         UsageError(format!("no device `{text}`; there are {}", names.join(", ")))
     })
-}
-
-fn find_time(session: &Session, selection: Selection, spec: TimeSpec, end: End) -> Result<i64, UsageError> {
-    let span = session.span;
-    match spec {
-        TimeSpec::UnixNs(time_ns) => Ok(time_ns),
-        TimeSpec::OffsetNs(offset_ns) => Ok(span.start_ns.saturating_add(offset_ns)),
-        TimeSpec::Share(share) => {
-            Ok(span.start_ns.saturating_add((span.duration_ns() as f64 * share) as i64))
-        }
-        TimeSpec::Step(number) => find_step(session, selection, number, end),
-    }
 }
 
 /// The start of a step; of the earliest process that has it. A range may also end at the step after the last: where

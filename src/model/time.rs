@@ -141,6 +141,23 @@ impl std::str::FromStr for TimeSpec {
     }
 }
 
+impl TimeSpec {
+    /// The instant within a session of this span; `step_ns` looks up the start of a step.
+    ///
+    /// # Errors
+    /// Those of `step_ns`.
+    pub fn resolve<E>(self, span: TimeRange, step_ns: impl FnOnce(i64) -> Result<i64, E>) -> Result<i64, E> {
+        match self {
+            Self::UnixNs(time_ns) => Ok(time_ns),
+            Self::OffsetNs(offset_ns) => Ok(span.start_ns.saturating_add(offset_ns)),
+            Self::Share(share) => {
+                Ok(span.start_ns.saturating_add((span.duration_ns() as f64 * share) as i64))
+            }
+            Self::Step(number) => step_ns(number),
+        }
+    }
+}
+
 impl fmt::Display for TimeSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -241,6 +258,17 @@ mod tests {
             assert_eq!(parse_duration(text), Some(ns), "{text}");
         }
         assert_eq!(parse_duration("3 fortnights"), None);
+    }
+
+    #[test]
+    fn time_specs_name_instants_of_a_session() {
+        let span = TimeRange::new(1_000, 3_000);
+        let at = |spec: TimeSpec| spec.resolve(span, |step| if step == 8 { Ok(1_500) } else { Err(step) });
+        assert_eq!(at(TimeSpec::UnixNs(7)), Ok(7));
+        assert_eq!(at(TimeSpec::OffsetNs(250)), Ok(1_250));
+        assert_eq!(at(TimeSpec::Share(0.5)), Ok(2_000));
+        assert_eq!(at(TimeSpec::Step(8)), Ok(1_500));
+        assert_eq!(at(TimeSpec::Step(9)), Err(9));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::rows::{Action, BLOCK, EVENT, Event, NO_TIME, Rows, get, integer, unsi
 use crate::import::ImportError;
 use crate::model::{
     Allocation, AllocationFlags, Annotation, BEFORE_NS, Block, BlockState, Clock, Device, Marker, MarkerKind,
-    NEVER_NS, PoolId, Recording, Segment, SegmentEvent, SegmentEventKind, SourceKind, StrId, TimeRange,
-    format_bytes, format_count,
+    NEVER_NS, PoolId, Recording, Segment, SegmentEvent, SegmentEventKind, SourceKind, StackId, StrId,
+    TimeRange, format_bytes, format_count,
 };
 
 /// Makes the recording. `inflate_cut` says why inflation ended early, if it did.
@@ -261,24 +261,14 @@ impl Builder<'_> {
                 Action::FreeRequested => {
                     let row = *alive.entry(event.address).or_insert_with(|| {
                         without_alloc += 1;
-                        let before = Allocation {
-                            alloc_ns: BEFORE_NS,
-                            stack: Default::default(),
-                            ..row_of(rows, event, device)
-                        };
-                        self.recording.allocations.push(before)
+                        self.recording.allocations.push(row_before(rows, event, device))
                     });
                     self.recording.allocations.free_requested_ns[row as usize] = time_ns;
                 }
                 Action::FreeCompleted => {
                     let row = alive.remove(&event.address).unwrap_or_else(|| {
                         without_alloc += 1;
-                        let before = Allocation {
-                            alloc_ns: BEFORE_NS,
-                            stack: Default::default(),
-                            ..row_of(rows, event, device)
-                        };
-                        self.recording.allocations.push(before)
+                        self.recording.allocations.push(row_before(rows, event, device))
                     }) as usize;
                     let table = &mut self.recording.allocations;
                     table.free_completed_ns[row] = time_ns;
@@ -504,4 +494,9 @@ fn row_of(rows: &Rows, event: &Event, device: Device) -> Allocation {
         stack: event.stack,
         ..Default::default()
     }
+}
+
+/// What the free of a block tells that was allocated before the recording: the event's stack is the free's.
+fn row_before(rows: &Rows, event: &Event, device: Device) -> Allocation {
+    Allocation { alloc_ns: BEFORE_NS, stack: StackId::EMPTY, ..row_of(rows, event, device) }
 }

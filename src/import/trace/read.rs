@@ -199,6 +199,11 @@ impl Pieces {
             self.place = Place::Inside;
             return false;
         }
+        self.wait(is_last)
+    }
+
+    /// Outside the events more bytes are waited for; what is held of them stays bounded.
+    fn wait(&mut self, is_last: bool) -> bool {
         if is_last {
             self.header.read(&self.buffer);
             self.end_document();
@@ -240,14 +245,7 @@ impl Pieces {
             self.place = Place::Before;
             return false;
         }
-        if is_last {
-            self.header.read(&self.buffer);
-            self.end_document();
-        } else if self.buffer.len() > MAX_HELD_BYTES {
-            self.header.read(&self.buffer);
-            self.discard(self.buffer.len() - CHUNK_BYTES);
-        }
-        true
+        self.wait(is_last)
     }
 
     fn discard(&mut self, count: usize) {

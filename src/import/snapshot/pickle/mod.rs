@@ -5,77 +5,21 @@
 //! Dicts are handed to a [`Builder`] as soon as they are filled, which may turn them into something smaller: the
 //! millions of event dicts of a snapshot become rows and never pile up.
 
+mod cut;
+mod text;
+mod value;
+
 use crate::import::Progress;
-use crate::model::{StrId, Strings};
+use crate::model::Strings;
+use text::{decimal, unescape, unquote};
+use value::Memo;
+pub(super) use value::{Kind, Object, RUN_KIND, Value};
 
 /// How often progress is told and cancelling is looked at, in opcodes.
 const CHECK_EVERY: u32 = 1 << 16;
 
-/// A value of the machine.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Value {
-    None,
-    Bool(bool),
-    /// Unsigned 64-bit handles and addresses keep their bits.
-    Int(i64),
-    Float(f64),
-    Str(StrId),
-    /// A list, tuple, dict or set: an index into the machine's objects.
-    Object(u32),
-    /// What the builder made of a dict: its kind and index.
-    Made(u8, u32),
-    /// In lists: so many made values of [`RUN_KIND`] in a row, from this index on.
-    Run(u32, u32),
-}
-
-/// The kind of made values that lists keep as runs, since snapshots list millions of them.
-pub(super) const RUN_KIND: u8 = 0;
-
-/// A container.
-#[derive(Debug, Default)]
-pub(super) struct Object {
-    pub kind: Kind,
-    /// Items; for a dict keys and values in turn.
-    pub items: Vec<Value>,
-    /// What the builder keeps beside a list, 0 at first.
-    pub cached: u32,
-    /// Where the memo holds it, so that a dict can be replaced there.
-    memo_slot: u32,
-}
-
-impl Object {
-    /// Adds an item to a list; made values in a row become a run.
-    fn push(&mut self, value: Value) {
-        if let Value::Made(RUN_KIND, index) = value {
-            match self.items.last_mut() {
-                Some(Value::Run(start, count)) if start.wrapping_add(*count) == index => *count += 1,
-                _ => self.items.push(Value::Run(index, 1)),
-            }
-            return;
-        }
-        self.items.push(value);
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Kind {
-    #[default]
-    List,
-    Dict,
-}
-
-/// A value of the memo, half as large: what is memoized is nearly always a text or a container.
-#[derive(Clone, Copy, Debug)]
-enum Memo {
-    Str(StrId),
-    Object(u32),
-    Made(u8, u32),
-    /// An index into [`Machine::other_memo`].
-    Other(u32),
-}
-
 /// Takes dicts and lists as they are completed.
-pub(super) trait Builder {
+pub(in super::super) trait Builder {
     /// What to keep instead of a dict with these keys and values; `None` keeps the dict.
     fn dict(&mut self, items: &[Value], objects: &mut [Object]) -> Option<Value>;
 
@@ -647,100 +591,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             _ => Err(Fault::Bad("items without a list")),
         }
     }
-
-    /// Puts together what a cut pickle left open: items go to the list or dict that they were meant for, so that
-    /// everything complete is reachable from the outermost container.
-    fn close_open_containers(&mut self) {
-        while let Some(mark) = self.marks.pop() {
-            if mark > self.stack.len() {
-                continue;
-            }
-            let mut items = self.stack.split_off(mark);
-            match self.stack.last().copied() {
-                Some(Value::Object(target)) if self.objects[target as usize].kind == Kind::Dict => {
-                    // One item of its own goes to a list by APPEND, without a mark: the list is the value before it.
-                    if items.len() % 2 == 1
-                        && let [.., Value::Object(list), last] = items[..]
-                        && self.objects[list as usize].kind == Kind::List
-                    {
-                        self.objects[list as usize].push(last);
-                    }
-                    items.truncate(items.len() / 2 * 2);
-                    // Not offered to the builder unless it is the outermost: an event without all its keys is not complete.
-                    self.objects[target as usize].items.append(&mut items);
-                }
-                Some(Value::Object(target)) => {
-                    items.drain(..).for_each(|item| self.objects[target as usize].push(item));
-                }
-                // A key without its value yet, or nothing: what was collected stays on the stack for the next mark.
-                _ => self.stack.append(&mut items),
-            }
-        }
-        self.fold_single_items();
-    }
-
-    /// Without marks (SETITEM, APPEND) open containers stand on the stack with their keys between them.
-    fn fold_single_items(&mut self) {
-        while self.stack.len() > 1 {
-            let Some(value) = self.stack.pop() else { return };
-            let below = self.stack.len();
-            let pair = match (below.checked_sub(2).map(|index| self.stack[index]), self.stack[below - 1]) {
-                (Some(Value::Object(dict)), key @ Value::Str(_))
-                    if self.objects[dict as usize].kind == Kind::Dict =>
-                {
-                    Some((dict, key))
-                }
-                _ => None,
-            };
-            if let Some((dict, key)) = pair {
-                self.stack.pop();
-                self.objects[dict as usize].items.extend([key, value]);
-            } else if let Value::Object(list) = self.stack[below - 1]
-                && self.objects[list as usize].kind == Kind::List
-            {
-                self.objects[list as usize].push(value);
-            }
-        }
-    }
 }
 
 /// The memo slot of an object that was never memoized.
 const NO_SLOT: u32 = u32::MAX;
-
-fn decimal(text: &[u8]) -> Step<i64> {
-    let text = std::str::from_utf8(text).map_err(|_| Fault::Bad("a number is not decimal"))?.trim();
-    let text = text.strip_suffix('L').unwrap_or(text);
-    let wide: i128 = text.parse().map_err(|_| Fault::Bad("a number is not decimal"))?;
-    Ok(i64::try_from(wide)
-        .unwrap_or_else(|_| u64::try_from(wide).map_or(i64::MIN, |unsigned| unsigned as i64)))
-}
-
-/// The text between the quotes of protocol 0's STRING.
-fn unquote(line: &[u8]) -> &[u8] {
-    match line {
-        [b'\'', inner @ .., b'\''] | [b'"', inner @ .., b'"'] => inner,
-        other => other,
-    }
-}
-
-/// `\uXXXX` escapes of protocol 0's UNICODE.
-fn unescape(text: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("\\u") {
-        result.push_str(&rest[..at]);
-        let code = rest.get(at + 2..at + 6).and_then(|hex| u32::from_str_radix(hex, 16).ok());
-        match code {
-            Some(code) => {
-                result.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
-                rest = &rest[at + 6..];
-            }
-            None => {
-                result.push_str("\\u");
-                rest = &rest[at + 2..];
-            }
-        }
-    }
-    result.push_str(rest);
-    result
-}
