@@ -18,7 +18,7 @@ const LARGE_REMAINDER_BYTES: u64 = 1 << 20;
 /// Segments of small blocks have this size (`kSmallBuffer`).
 const SMALL_SEGMENT_BYTES: u64 = 2 << 20;
 /// At how many instants free blocks are looked at; at out-of-memory events always.
-const SAMPLES: usize = 8192;
+const SAMPLES: usize = 4096;
 
 /// Curves of every GPU that the process's snapshot tells of: allocated, active (where it differs), requested, reserved,
 /// inactive split and largest free block.
@@ -71,21 +71,16 @@ impl Segment {
         let remainder = available.saturating_sub(rounded);
         let least = if self.is_small || self.is_expandable { ROUND_BYTES } else { LARGE_REMAINDER_BYTES + 1 };
         let size_bytes = if remainder >= least { rounded } else { available };
-        let mut parts = [Block { start: address, size_bytes, is_free: false }; 3];
-        let mut count = 0;
+        self.blocks[index] = Block { start: address, size_bytes, is_free: false };
+        if available > size_bytes {
+            let rest =
+                Block { start: address + size_bytes, size_bytes: available - size_bytes, is_free: true };
+            self.blocks.insert(index + 1, rest);
+        }
         // Blocks are taken from their start; a gap before shows what the events don't: keep it free.
         if before > 0 {
-            parts[count] = Block { size_bytes: before, ..free };
-            count += 1;
+            self.blocks.insert(index, Block { size_bytes: before, ..free });
         }
-        parts[count] = Block { start: address, size_bytes, is_free: false };
-        count += 1;
-        if available > size_bytes {
-            parts[count] =
-                Block { start: address + size_bytes, size_bytes: available - size_bytes, is_free: true };
-            count += 1;
-        }
-        self.blocks.splice(index..=index, parts.into_iter().take(count));
         size_bytes
     }
 
@@ -116,12 +111,50 @@ enum Kind {
     Look,
 }
 
+impl Kind {
+    const IN_ORDER: [Self; 6] = [
+        Self::FreeRequested,
+        Self::FreeCompleted,
+        Self::SegmentGone,
+        Self::SegmentNew,
+        Self::Alloc,
+        Self::Look,
+    ];
+}
+
+/// An instant, what happens then, and to which row of the allocations or which segment event, packed in this order into
+/// one number: millions of them are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Event {
-    time_ns: i64,
-    kind: Kind,
-    /// A row of the allocations or a segment event.
-    index: u32,
+struct Event(u128);
+
+impl Event {
+    fn new(time_ns: i64, kind: Kind, index: usize) -> Self {
+        // Flipping the sign bit orders signed numbers as unsigned ones.
+        let time = u128::from(time_ns.cast_unsigned() ^ (1 << 63));
+        Self((time << 64) | ((kind as u128) << 32) | u128::from(index as u32))
+    }
+
+    fn time_ns(self) -> i64 {
+        (((self.0 >> 64) as u64) ^ (1 << 63)).cast_signed()
+    }
+
+    fn kind(self) -> Kind {
+        Kind::IN_ORDER[(self.0 >> 32) as u32 as usize]
+    }
+
+    fn index(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
+
+/// Two lists in order as one.
+fn merged(first: Vec<Event>, second: Vec<Event>) -> impl Iterator<Item = Event> {
+    let (mut first, mut second) = (first.into_iter().peekable(), second.into_iter().peekable());
+    std::iter::from_fn(move || match (first.peek(), second.peek()) {
+        (Some(a), Some(b)) if a < b => first.next(),
+        (Some(_), None) => first.next(),
+        _ => second.next(),
+    })
 }
 
 struct Replay<'a> {
@@ -135,9 +168,9 @@ struct Replay<'a> {
     active: i64,
     requested: i64,
     reserved: i64,
-    is_active_apart: bool,
     of_allocated: Series,
-    of_active: Series,
+    /// From the first free that waits for its stream; until then active is what is allocated.
+    of_active: Option<Series>,
     of_requested: Series,
     of_reserved: Series,
     of_inactive_split: Series,
@@ -157,9 +190,8 @@ impl<'a> Replay<'a> {
             active: 0,
             requested: 0,
             reserved: 0,
-            is_active_apart: false,
             of_allocated: series(Quantity::Allocated),
-            of_active: series(Quantity::Active),
+            of_active: None,
             of_requested: series(Quantity::Requested),
             of_reserved: series(Quantity::Reserved),
             of_inactive_split: series(Quantity::InactiveSplit),
@@ -169,31 +201,28 @@ impl<'a> Replay<'a> {
 
     fn run(mut self) -> Vec<Series> {
         self.lay_out_start();
-        let events = self.events();
-        let start_ns = events.first().map_or(self.process.recorded.start_ns, |event| event.time_ns);
+        let (allocs, others) = self.events();
+        let count = allocs.len() + others.len();
+        let mut events = merged(allocs, others).peekable();
+        let start_ns = events.peek().map_or(self.process.recorded.start_ns, |event| event.time_ns());
+        self.of_allocated.times_ns.reserve(count);
+        self.of_allocated.bytes.reserve(count);
         self.look(start_ns);
         self.point(start_ns, start_ns);
-        let every = events.len().div_ceil(SAMPLES).max(1);
-        for (nth, event) in events.iter().enumerate() {
+        let every = count.div_ceil(SAMPLES).max(1);
+        for nth in 0.. {
+            let Some(event) = events.next() else { break };
             self.happen(event);
-            let next_ns = events.get(nth + 1).map_or(i64::MAX, |next| next.time_ns);
-            self.point(event.time_ns, next_ns);
-            if nth % every == 0 || nth + 1 == events.len() || event.kind == Kind::Look {
-                self.look(event.time_ns);
+            let next_ns = events.peek().map_or(i64::MAX, |next| next.time_ns());
+            self.point(event.time_ns(), next_ns);
+            if nth % every == 0 || nth + 1 == count || event.kind() == Kind::Look {
+                self.look(event.time_ns());
             }
         }
-        let is_active_apart = self.is_active_apart;
-        [
-            self.of_allocated,
-            self.of_active,
-            self.of_requested,
-            self.of_reserved,
-            self.of_inactive_split,
-            self.of_largest_free,
-        ]
-        .into_iter()
-        .filter(|series| is_active_apart || series.quantity != Quantity::Active)
-        .collect()
+        let mut series = vec![self.of_allocated];
+        series.extend(self.of_active);
+        series.extend([self.of_requested, self.of_reserved, self.of_inactive_split, self.of_largest_free]);
+        series
     }
 
     /// Segments and blocks as they were before the first event.
@@ -236,25 +265,29 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn events(&self) -> Vec<Event> {
+    /// The allocations and what else happens, each in order.
+    fn events(&self) -> (Vec<Event>, Vec<Event>) {
         let table = self.table;
-        let mut events = Vec::with_capacity(table.len() * 2);
-        for row in (0..table.len()).filter(|&row| table.device[row] == self.device) {
-            let index = row as u32;
+        let rows = (0..table.len()).filter(|&row| table.device[row] == self.device);
+        // In order as the table is.
+        let allocs: Vec<Event> = rows
+            .clone()
+            .filter(|&row| table.alloc_ns[row] != BEFORE_NS)
+            .map(|row| Event::new(table.alloc_ns[row], Kind::Alloc, row))
+            .collect();
+        let mut events = Vec::with_capacity(table.len());
+        for row in rows {
             let (alloc_ns, requested_ns, completed_ns) =
                 (table.alloc_ns[row], table.free_requested_ns[row], table.free_completed_ns[row]);
-            if alloc_ns != BEFORE_NS {
-                events.push(Event { time_ns: alloc_ns, kind: Kind::Alloc, index });
-            }
             // A block that lives for less than the clock's step is taken and given back at once.
             if completed_ns == alloc_ns {
                 continue;
             }
             if requested_ns != completed_ns && requested_ns != NEVER_NS && requested_ns > alloc_ns {
-                events.push(Event { time_ns: requested_ns, kind: Kind::FreeRequested, index });
+                events.push(Event::new(requested_ns, Kind::FreeRequested, row));
             }
             if completed_ns != NEVER_NS {
-                events.push(Event { time_ns: completed_ns, kind: Kind::FreeCompleted, index });
+                events.push(Event::new(completed_ns, Kind::FreeCompleted, row));
             }
         }
         for (index, event) in self.process.segment_events.iter().enumerate() {
@@ -263,21 +296,21 @@ impl<'a> Replay<'a> {
                     SegmentEventKind::Alloc | SegmentEventKind::Map => Kind::SegmentNew,
                     SegmentEventKind::Free | SegmentEventKind::Unmap => Kind::SegmentGone,
                 };
-                events.push(Event { time_ns: event.time_ns, kind, index: index as u32 });
+                events.push(Event::new(event.time_ns, kind, index));
             }
         }
         for marker in &self.process.markers {
             if marker.device == self.device && matches!(marker.kind, MarkerKind::OutOfMemory { .. }) {
-                events.push(Event { time_ns: marker.time_ns, kind: Kind::Look, index: 0 });
+                events.push(Event::new(marker.time_ns, Kind::Look, 0));
             }
         }
         events.sort_unstable();
-        events
+        (allocs, events)
     }
 
-    fn happen(&mut self, event: &Event) {
-        let row = event.index as usize;
-        match event.kind {
+    fn happen(&mut self, event: Event) {
+        let row = event.index();
+        match event.kind() {
             Kind::Alloc => {
                 self.alloc(row);
                 if self.table.free_completed_ns[row] == self.table.alloc_ns[row] {
@@ -285,8 +318,10 @@ impl<'a> Replay<'a> {
                 }
             }
             Kind::FreeRequested => {
+                if self.of_active.is_none() {
+                    self.of_active = Some(Series { quantity: Quantity::Active, ..self.of_allocated.clone() });
+                }
                 self.allocated -= self.block_bytes[row] as i64;
-                self.is_active_apart = true;
             }
             Kind::FreeCompleted => {
                 let requested_ns = self.table.free_requested_ns[row];
@@ -410,11 +445,9 @@ impl<'a> Replay<'a> {
         if time_ns == next_ns && !self.of_allocated.is_empty() {
             return;
         }
-        for (series, level) in [
-            (&mut self.of_allocated, self.allocated),
-            (&mut self.of_active, self.active),
-            (&mut self.of_reserved, self.reserved),
-        ] {
+        let active = self.of_active.as_mut().map(|series| (series, self.active));
+        let always = [(&mut self.of_allocated, self.allocated), (&mut self.of_reserved, self.reserved)];
+        for (series, level) in always.into_iter().chain(active) {
             if series.bytes.last() != Some(&level) || next_ns == i64::MAX {
                 series.push(time_ns, level);
             }

@@ -75,13 +75,16 @@ fn has_process(recording: &Recording) -> bool {
 
 /// Places the sources that keep another clock, by the curves and steps of those on Unix time.
 fn place_logs(sources: &mut [Source], processes: &[Process], opened: &[Opened]) {
-    let on_unix = |source: &&Source| source.recording.clock == Clock::Unix;
-    let span = sources.iter().filter(on_unix).filter_map(Source::span).reduce(TimeRange::union);
-    let reference = clock::Reference::from_processes(processes, span);
     let logs: Vec<usize> = (0..sources.len())
         .filter(|&index| opened[index].offset_by_hand_ns.is_none())
         .filter(|&index| sources[index].recording.clock != Clock::Unix)
         .collect();
+    if logs.is_empty() {
+        return;
+    }
+    let on_unix = |source: &&Source| source.recording.clock == Clock::Unix;
+    let span = sources.iter().filter(on_unix).filter_map(Source::span).reduce(TimeRange::union);
+    let reference = clock::Reference::from_processes(processes, span);
     let recordings: Vec<Arc<Recording>> =
         logs.iter().map(|&index| sources[index].recording.clone()).collect();
     let recordings: Vec<&Recording> = recordings.iter().map(Arc::as_ref).collect();

@@ -219,31 +219,24 @@ impl Builder<'_> {
     fn events(&mut self, device_index: usize, trace: &[Range<u32>]) -> Alive {
         let device = Device::cuda(device_index as i64);
         let rows = self.rows;
-        let in_order = || {
-            trace
-                .iter()
-                .cloned()
-                .flatten()
-                .filter_map(|index| Some((index, rows.events.get(index as usize)?)))
-        };
-        let mut sorted: Vec<(u32, &Event)> = Vec::new();
-        if self.has_times && !in_order().is_sorted_by_key(|(_, event)| event.time_us) {
-            sorted.extend(in_order());
-            sorted.sort_by_key(|(_, event)| event.time_us);
+        let at = |index: u32| rows.events.get(index as usize);
+        let mut order: Vec<u32> = trace.iter().cloned().flatten().collect();
+        let time_us = |index: &u32| at(*index).map(|event| event.time_us);
+        if self.has_times && !order.is_sorted_by_key(time_us) {
+            order.sort_by_key(time_us);
             self.recording.warn(
                 "time-steps-back",
                 format!("events of {device} stood out of order and were sorted by time"),
             );
         }
-        let events: Box<dyn Iterator<Item = (u32, &Event)>> =
-            if sorted.is_empty() { Box::new(in_order()) } else { Box::new(sorted.iter().copied()) };
-        let count = in_order().count();
+        let count = order.len();
         let mut bounds: Option<(i64, i64)> = None;
         let mut alive = Alive::default();
         let mut without_alloc = 0_u64;
         let mut lost_frees = 0_u64;
         self.recording.allocations.reserve(count / 3);
-        for (index, event) in events {
+        for index in order {
+            let Some(event) = at(index) else { continue };
             let time_ns = self.time_ns(event, index);
             bounds = Some(bounds.map_or((time_ns, time_ns), |(first_ns, _)| (first_ns, time_ns)));
             match event.action {

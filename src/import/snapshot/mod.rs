@@ -35,7 +35,7 @@ impl Importer for SnapshotImporter {
         let file = input.name();
         let inflated = input.read_all(progress, MAX_INFLATED_BYTES)?;
         progress.set_total(inflated.bytes.len() as u64);
-        let mut rows = rows::Rows::default();
+        let mut rows = rows::Rows::for_bytes(inflated.bytes.len());
         let unpickled = pickle::unpickle(&inflated.bytes, rows::known_strings(), &mut rows, progress);
         let unpickled = unpickled.map_err(|error| match error {
             pickle::PickleError::Cancelled => ImportError::Cancelled { file: file.clone() },

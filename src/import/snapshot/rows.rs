@@ -116,10 +116,15 @@ pub(super) fn get(items: &[Value], key: StrId) -> Option<Value> {
 
 /// An integer, its bits kept.
 pub(super) fn integer(value: Option<Value>) -> Option<i64> {
-    match value? {
-        Value::Int(number) => Some(number),
-        Value::Bool(flag) => Some(i64::from(flag)),
-        Value::Float(number) => Some(number as i64),
+    number(&value?)
+}
+
+/// The same of a value where it stands.
+fn number(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::Bool(flag) => Some(i64::from(*flag)),
+        Value::Float(number) => Some(*number as i64),
         _ => None,
     }
 }
@@ -130,6 +135,9 @@ pub(super) fn unsigned(value: Option<Value>) -> u64 {
 
 impl Builder for Rows {
     fn dict(&mut self, items: &[Value], objects: &mut [Object]) -> Option<Value> {
+        if let [Value::Str(word::action), Value::Str(action), ..] = *items {
+            return self.event(items, action, objects);
+        }
         if let Some(Value::Str(action)) = get(items, word::action) {
             return self.event(items, action, objects);
         }
@@ -152,7 +160,15 @@ impl Builder for Rows {
     }
 }
 
+/// How many bytes of a pickle an event takes at least, its memoized keys and values included.
+const EVENT_BYTES: usize = 80;
+
 impl Rows {
+    /// With room for the events that a pickle of so many bytes may hold.
+    pub(super) fn for_bytes(bytes: usize) -> Self {
+        Self { events: Vec::with_capacity(bytes / EVENT_BYTES), ..Self::default() }
+    }
+
     /// The stack of frames, innermost first.
     fn intern(&mut self, frames: &[Value]) -> StackId {
         self.frame_ids.clear();
@@ -188,15 +204,15 @@ impl Rows {
             Event { address: 0, size_bytes: 0, time_us: NO_TIME, stack: StackId::EMPTY, stream: 0, action };
         // One pass over the items: events are the bulk of a snapshot.
         for pair in items.chunks_exact(2) {
-            let Value::Str(key) = pair[0] else { continue };
-            let value = Some(pair[1]);
-            match key {
-                word::addr => event.address = unsigned(value),
-                word::size => event.size_bytes = unsigned(value),
-                word::stream => event.stream = self.stream(unsigned(value)),
-                word::time_us => event.time_us = integer(value).unwrap_or(NO_TIME),
-                word::frames => event.stack = self.stack(value, objects),
-                word::device_free => self.device_free.push((index, unsigned(value))),
+            let (Value::Str(key), value) = (&pair[0], &pair[1]) else { continue };
+            let bits = || number(value).unwrap_or(0) as u64;
+            match *key {
+                word::addr => event.address = bits(),
+                word::size => event.size_bytes = bits(),
+                word::stream => event.stream = self.stream(bits()),
+                word::time_us => event.time_us = number(value).unwrap_or(NO_TIME),
+                word::frames => event.stack = self.stack(Some(value), objects),
+                word::device_free => self.device_free.push((index, bits())),
                 _ => {}
             }
         }
@@ -222,7 +238,7 @@ impl Rows {
             _ => BlockState::Inactive,
         };
         let mut requested_bytes = unsigned(get(items, word::requested_size));
-        let mut stack = self.stack(get(items, word::frames), objects);
+        let mut stack = self.stack(get(items, word::frames).as_ref(), objects);
         // PyTorch 2.0 keeps what the block held in a history, the latest first.
         if let Some(Value::Object(history)) = get(items, word::history)
             && let Some(&Value::Object(latest)) =
@@ -234,7 +250,7 @@ impl Rows {
                 requested_bytes = unsigned(get(&latest_items, word::real_size));
             }
             if stack.is_empty() {
-                stack = self.stack(get(&latest_items, word::frames), objects);
+                stack = self.stack(get(&latest_items, word::frames).as_ref(), objects);
             }
         }
         let address = get(items, word::address);
@@ -252,10 +268,10 @@ impl Rows {
     }
 
     /// The stack of a list of frames, innermost first; kept beside the list, since thousands of events share it.
-    pub(super) fn stack(&mut self, frames: Option<Value>, objects: &mut [Object]) -> StackId {
+    pub(super) fn stack(&mut self, frames: Option<&Value>, objects: &mut [Object]) -> StackId {
         let list = match frames {
-            Some(Value::Made(STACK, stack)) => return StackId(stack),
-            Some(Value::Object(list)) => objects.get_mut(list as usize),
+            Some(Value::Made(STACK, stack)) => return StackId(*stack),
+            Some(Value::Object(list)) => objects.get_mut(*list as usize),
             _ => None,
         };
         let Some(list) = list else { return StackId::EMPTY };

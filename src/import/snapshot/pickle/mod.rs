@@ -6,11 +6,13 @@
 //! millions of event dicts of a snapshot become rows and never pile up.
 
 mod cut;
+mod shortcut;
 mod text;
 mod value;
 
 use crate::import::Progress;
-use crate::model::Strings;
+use crate::model::{StrId, Strings};
+use shortcut::Shortcuts;
 use text::{decimal, unescape, unquote};
 use value::Memo;
 pub(super) use value::{Kind, Object, RUN_KIND, Value};
@@ -88,29 +90,7 @@ pub(super) fn unpickle(
     builder: &mut impl Builder,
     progress: &Progress,
 ) -> Result<Unpickled, PickleError> {
-    let mut machine = Machine {
-        bytes,
-        at: 0,
-        stack: Vec::new(),
-        marks: Vec::new(),
-        memo: Vec::new(),
-        other_memo: Vec::new(),
-        objects: Vec::new(),
-        free: Vec::new(),
-        strings,
-        builder,
-    };
-    let fault = machine.run(progress)?;
-    let cut = fault.map(|what| Cut { byte: machine.at, what });
-    if cut.is_some() {
-        machine.close_open_containers();
-    }
-    Ok(Unpickled {
-        root: machine.stack.last().copied(),
-        objects: machine.objects,
-        strings: machine.strings,
-        cut,
-    })
+    Machine::new(bytes, strings, builder).unpickle(progress)
 }
 
 struct Machine<'a, B> {
@@ -124,6 +104,7 @@ struct Machine<'a, B> {
     /// Objects whose dict the builder took, to be used again.
     free: Vec<u32>,
     strings: Strings,
+    shortcuts: Shortcuts,
     builder: &'a mut B,
 }
 
@@ -137,6 +118,32 @@ enum Fault {
 type Step<T> = Result<T, Fault>;
 
 impl<'a, B: Builder> Machine<'a, B> {
+    fn new(bytes: &'a [u8], strings: Strings, builder: &'a mut B) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            stack: Vec::new(),
+            marks: Vec::new(),
+            // Picklers memoize every container and text: about so many in a snapshot of this size.
+            memo: Vec::with_capacity(bytes.len() / 32),
+            other_memo: Vec::new(),
+            objects: Vec::new(),
+            free: Vec::new(),
+            strings,
+            shortcuts: Shortcuts::default(),
+            builder,
+        }
+    }
+
+    fn unpickle(mut self, progress: &Progress) -> Result<Unpickled, PickleError> {
+        let fault = self.run(progress)?;
+        let cut = fault.map(|what| Cut { byte: self.at, what });
+        if cut.is_some() {
+            self.close_open_containers();
+        }
+        Ok(Unpickled { root: self.stack.last().copied(), objects: self.objects, strings: self.strings, cut })
+    }
+
     /// Runs to STOP. `Ok(Some(what))` when the pickle ends early.
     fn run(&mut self, progress: &Progress) -> Result<Option<String>, PickleError> {
         let mut until_check = CHECK_EVERY;
@@ -269,8 +276,17 @@ impl<'a, B: Builder> Machine<'a, B> {
             }
             // Containers.
             b'(' => self.marks.push(self.stack.len()),
-            b'}' => self.new_object(Kind::Dict, Vec::new()),
-            b']' | b')' | 0x8f => self.new_object(Kind::List, Vec::new()),
+            b'}' => {
+                if !self.flat_dict() {
+                    self.new_object(Kind::Dict, Vec::new());
+                }
+            }
+            b']' => {
+                if !self.known_list() {
+                    self.new_object(Kind::List, Vec::new());
+                }
+            }
+            b')' | 0x8f => self.new_object(Kind::List, Vec::new()),
             b'd' => {
                 let items = self.items()?;
                 self.new_object(Kind::Dict, items);
@@ -382,23 +398,31 @@ impl<'a, B: Builder> Machine<'a, B> {
 
     fn text(&mut self, length: usize) -> Step<()> {
         let bytes = self.take(length)?;
-        let id = match std::str::from_utf8(bytes) {
-            Ok(text) => self.strings.intern(text),
-            Err(_) => self.strings.intern(&String::from_utf8_lossy(bytes)),
-        };
+        let id = self.intern(bytes);
         self.stack.push(Value::Str(id));
         Ok(())
     }
 
+    fn intern(&mut self, bytes: &[u8]) -> StrId {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.strings.intern(text),
+            Err(_) => self.strings.intern(&String::from_utf8_lossy(bytes)),
+        }
+    }
+
     fn get(&mut self, slot: usize) -> Step<()> {
-        let value = match *self.memo.get(slot).ok_or(Fault::Bad("a memo entry is missing"))? {
+        let value = self.memoized(slot).ok_or(Fault::Bad("a memo entry is missing"))?;
+        self.stack.push(value);
+        Ok(())
+    }
+
+    fn memoized(&self, slot: usize) -> Option<Value> {
+        Some(match *self.memo.get(slot)? {
             Memo::Str(id) => Value::Str(id),
             Memo::Object(object) => Value::Object(object),
             Memo::Made(kind, index) => Value::Made(kind, index),
             Memo::Other(index) => self.other_memo.get(index as usize).copied().unwrap_or(Value::None),
-        };
-        self.stack.push(value);
-        Ok(())
+        })
     }
 
     fn put(&mut self, slot: usize) -> Step<()> {
@@ -415,7 +439,10 @@ impl<'a, B: Builder> Machine<'a, B> {
             }
         };
         match slot.cmp(&self.memo.len()) {
-            std::cmp::Ordering::Less => self.memo[slot] = memo,
+            std::cmp::Ordering::Less => {
+                self.memo[slot] = memo;
+                self.shortcuts.forget_lists();
+            }
             std::cmp::Ordering::Equal => self.memo.push(memo),
             // Picklers number the memo without large gaps: an index far beyond the file's size is damage.
             std::cmp::Ordering::Greater if slot <= self.bytes.len() => {
