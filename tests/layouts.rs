@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use vramscope::align::{self, Opened};
-use vramscope::analysis::{Index, Selection, Totals, UserCode, totals};
+use vramscope::analysis::{DeviceFilter, Index, Selection, Totals, UserCode, totals};
 use vramscope::import::{self, Input, Progress};
-use vramscope::model::{MarkerKind, NEVER_NS, ProcessId, Recording, TimeRange};
+use vramscope::model::{MarkerKind, NEVER_NS, ProcessId, Quantity, Recording, TimeRange};
 
 use crate::support::{open, recording, root};
 
@@ -63,6 +63,11 @@ fn every_layout_gives_what_was_written() {
         // Blocks that only a segment shows to wait for a stream were allocated before the recording.
         if expected["events"] != 0 && name != "layout_2_0" {
             assert_eq!(sums.apart.pending_free, pair("pending"), "{name}");
+        }
+        if expected.get("host").is_some() {
+            let host = Selection { device: DeviceFilter::Host, ..Selection::default() };
+            let sums = totals(session, host, TimeRange { start_ns: i64::MIN + 1, end_ns: i64::MAX });
+            assert_eq!(sums.recording_end, pair("host"), "{name}");
         }
         if expected.get("private").is_some() {
             assert_eq!(sums.apart.private_pool, pair("private"), "{name}");
@@ -194,4 +199,37 @@ fn check_against_truth(name: &str, session: &vramscope::model::Session, truth: &
         }
     }
     assert!(compared > 5, "{name}");
+}
+
+/// The session of one fixture.
+fn session_of(name: &str) -> Index {
+    let recording = Arc::new(read(name, fixture(name)).unwrap());
+    let opened = [Opened { path: name.into(), recording, offset_by_hand_ns: None }];
+    Index::new(Arc::new(align::build(&opened)), UserCode::default())
+}
+
+#[test]
+fn native_frames_that_pass_a_call_on_are_folded_and_kept() {
+    let index = session_of("cpp_frames");
+    let stack = index.session.processes[0].allocations.get(0).stack;
+    let folded = index.stack_lines(ProcessId(0), stack);
+    assert!(folded[0].starts_with("at::_ops::empty_memory_format::call"), "{folded:?}");
+    assert!(folded[1].contains("functional.py"), "{folded:?}");
+    let whole = index.frames(ProcessId(0), stack, true);
+    assert_eq!(whole.len(), folded.len() + 1);
+}
+
+#[test]
+fn an_out_of_memory_event_tells_what_the_process_could_have_had() {
+    let index = session_of("out_of_memory");
+    let process = &index.session.processes[0];
+    let MarkerKind::OutOfMemory { allocated_bytes, reserved_bytes, capacity_bytes, .. } =
+        process.markers[0].kind
+    else {
+        panic!("no out-of-memory marker");
+    };
+    assert_eq!(allocated_bytes, Some(1024));
+    assert_eq!(reserved_bytes, Some(2 << 20));
+    assert_eq!(capacity_bytes, Some((2 << 20) + (3 << 20)), "reserved and what the driver had free");
+    assert!(process.series.iter().any(|series| series.quantity == Quantity::Capacity));
 }

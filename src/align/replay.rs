@@ -27,6 +27,8 @@ pub(super) fn curves(process: &Process) -> Vec<Series> {
     devices.extend(process.segment_events.iter().map(|event| event.device));
     devices.sort_unstable();
     devices.dedup();
+    // Pinned host memory has an allocator of its own, with other rules.
+    devices.retain(|device| !device.is_host());
     devices.into_iter().flat_map(|device| Replay::new(process, device).run()).collect()
 }
 

@@ -9,9 +9,9 @@ use super::merge::{IdMap, Merged};
 use super::processes::{Member, group_by_process};
 use super::{clock, names, replay, steps};
 use crate::model::{
-    Alignment, AlignmentMethod, Annotation, Clock, Device, Link, Marker, NEVER_NS, Process, ProcessId,
-    Quantity, Recording, Segment, SegmentEvent, Series, Session, Source, SourceId, SourceKind, StackId,
-    TimeRange,
+    Alignment, AlignmentMethod, Annotation, Clock, Device, Link, Marker, MarkerKind, NEVER_NS, Process,
+    ProcessId, Quantity, Recording, Segment, SegmentEvent, Series, Session, Source, SourceId, SourceKind,
+    StackId, TimeRange,
 };
 
 /// Within this time two annotations of one name are the same one, seen by a trace and a snapshot.
@@ -175,9 +175,48 @@ fn build_process(members: &[Member<'_>], sources: &[Source]) -> (Process, Vec<Li
     number_steps(&mut process);
     if has_snapshot {
         process.series = replay::curves(&process);
+        complete_out_of_memory(&mut process);
     }
     add_curves(&mut process);
     (process, links)
+}
+
+/// Says of out-of-memory events what the curves tell: what was allocated and reserved, and, when the event tells what the
+/// driver had free, how much the process could have had. That much is its capacity, drawn as a line.
+fn complete_out_of_memory(process: &mut Process) {
+    let Process { series, markers, recorded, .. } = process;
+    let mut capacities: Vec<(Device, i64)> = Vec::new();
+    for marker in markers {
+        let device = marker.device;
+        let MarkerKind::OutOfMemory { free_bytes, capacity_bytes, allocated_bytes, reserved_bytes, .. } =
+            &mut marker.kind
+        else {
+            continue;
+        };
+        let level = |quantity: Quantity| {
+            let curve = series.iter().find(|curve| curve.device == device && curve.quantity == quantity)?;
+            curve.at(marker.time_ns).and_then(|bytes| u64::try_from(bytes).ok())
+        };
+        *allocated_bytes = allocated_bytes.or_else(|| level(Quantity::Allocated));
+        *reserved_bytes = reserved_bytes.or_else(|| level(Quantity::Reserved));
+        if capacity_bytes.is_none()
+            && let (Some(free), Some(reserved)) = (*free_bytes, *reserved_bytes)
+        {
+            let capacity = free.saturating_add(reserved);
+            *capacity_bytes = Some(capacity);
+            let capacity = i64::try_from(capacity).unwrap_or(i64::MAX);
+            match capacities.iter_mut().find(|(of, _)| *of == device) {
+                Some((_, highest)) => *highest = capacity.max(*highest),
+                None => capacities.push((device, capacity)),
+            }
+        }
+    }
+    for (device, bytes) in capacities {
+        let mut line = Series::new(Quantity::Capacity, device, true);
+        line.push(recorded.start_ns, bytes);
+        line.push(recorded.end_ns, bytes);
+        series.push(line);
+    }
 }
 
 /// Says for each allocation in which step it was made.

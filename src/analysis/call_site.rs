@@ -15,11 +15,13 @@ pub enum FrameOrigin {
     Native,
 }
 
-/// What counts as the user's own code.
+/// What counts as the user's own code, and which frames of other code are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserCode {
     /// Parts of paths that are the user's although they lie in an installed package: `site-packages/mylab/`.
     pub paths: Vec<String>,
+    /// Whether stacks show C++ frames too that only pass a call on.
+    pub shows_all_frames: bool,
 }
 
 /// Folders whose code is not the user's.
@@ -223,7 +225,58 @@ const STANDARD_LIBRARY: &[&str] = &[
 const PASSING: &[&str] =
     &["_call_impl", "_wrapped_call_impl", "_fn", "inner", "wrapper", "decorate_context", "<lambda>"];
 
+/// What C++ functions have in their names that only pass a call on: the unwinder that took the stack, boxing, dispatch,
+/// autograd's wrappers, Python's own calls, and the start of threads.
+const PASSING_NATIVE: &[&str] = &[
+    "torch::unwind::",
+    "torch::CapturedTraceback",
+    "torch::(anonymous namespace)::gather",
+    "c10::impl::",
+    "c10::Dispatcher",
+    "c10::KernelFunction",
+    "c10::detail::",
+    "boxed_kernel",
+    "wrap_kernel_functor",
+    "::redispatch(",
+    "torch::jit::invokeOperatorFromPython",
+    "torch::autograd::VariableType",
+    "torch::ADInplaceOrView",
+    "pybind11::",
+    "_PyEval_",
+    "_PyFunction_",
+    "_PyObject_",
+    "PyObject_",
+    "PyEval_",
+    "PyVectorcall_",
+    "_PyVectorcall",
+    "PyRun_",
+    "Py_RunMain",
+    "Py_BytesMain",
+    "pymain_",
+    "cfunction_",
+    "method_vectorcall",
+    "slot_tp_call",
+    "type_call",
+    "__libc_start",
+    "_start",
+    "__clone",
+    "clone3",
+    "start_thread",
+    "execute_native_thread_routine",
+    "std::_Function_handler",
+    "std::function<",
+];
+
 impl UserCode {
+    /// Whether a frame is native and says nothing that its callers and callees don't say better.
+    pub fn is_passing_native(&self, strings: &Strings, frame: Frame) -> bool {
+        let function = strings.get(frame.function);
+        self.origin(strings, frame) == FrameOrigin::Native
+            && (function.is_empty()
+                || function == "??"
+                || PASSING_NATIVE.iter().any(|mark| function.contains(mark)))
+    }
+
     /// Whose code a frame is.
     pub fn origin(&self, strings: &Strings, frame: Frame) -> FrameOrigin {
         let file = strings.get(frame.file);
@@ -379,8 +432,37 @@ mod tests {
     fn a_named_part_of_a_package_is_the_users() {
         let mut strings = Strings::default();
         let frame = Frame { file: strings.intern("/v/site-packages/mylab/m.py"), ..Default::default() };
-        let rules = UserCode { paths: vec!["site-packages/mylab/".to_owned()] };
+        let rules = UserCode { paths: vec!["site-packages/mylab/".to_owned()], ..Default::default() };
         assert_eq!(rules.origin(&strings, frame), FrameOrigin::User);
+    }
+
+    #[test]
+    fn native_frames_that_pass_a_call_on_are_told_apart() {
+        let passes = |function: &str, file: &str| {
+            let mut strings = Strings::default();
+            let frame = Frame { file: strings.intern(file), function: strings.intern(function), line: 0 };
+            UserCode::default().is_passing_native(&strings, frame)
+        };
+        for function in [
+            "torch::unwind::unwind()",
+            "torch::CapturedTraceback::gather(bool, bool, bool)",
+            "c10::impl::wrap_kernel_functor_unboxed_<c10::impl::detail::WrapFunctionIntoFunctor_<…>>::call",
+            "at::_ops::empty_memory_format::redispatch(c10::DispatchKeySet, c10::ArrayRef<c10::SymInt>)",
+            "_PyEval_EvalFrameDefault",
+            "??",
+            "",
+        ] {
+            assert!(passes(function, "??"), "{function}");
+        }
+        for function in [
+            "at::native::empty_cuda",
+            "at::_ops::linear::call(at::Tensor const&)",
+            "cublasCreate_v2",
+            "MyKernel::forward",
+        ] {
+            assert!(!passes(function, ""), "{function}");
+        }
+        assert!(!passes("_PyEval_", "/home/ann/train.py"), "Python code is never hidden");
     }
 
     #[test]

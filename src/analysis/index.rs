@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::UserCode;
 use super::kinds::Kinds;
-use crate::model::{Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
+use crate::model::{Frame, Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
 
 /// The label of allocations without a Python stack, such as those of the autograd thread.
 pub const NO_STACK: &str = "(no Python stack)";
@@ -95,13 +95,24 @@ impl Index {
         self.session.process(process).ops.get(op)
     }
 
+    /// The frames of a stack, innermost first; without native ones that only pass a call on, unless all are wanted or
+    /// nothing else would be left.
+    pub fn frames(&self, process: ProcessId, stack: StackId, shows_all: bool) -> Vec<Frame> {
+        let process = self.session.process(process);
+        let all: Vec<Frame> = process.stacks.frames(stack).collect();
+        let is_shown = |frame: &Frame| !self.user_code.is_passing_native(&process.strings, *frame);
+        if shows_all || !all.iter().any(is_shown) {
+            return all;
+        }
+        all.into_iter().filter(is_shown).collect()
+    }
+
     /// The frames of a stack as text, innermost first: `/home/ann/train.py:12 step`.
     pub fn stack_lines(&self, process: ProcessId, stack: StackId) -> Vec<String> {
-        let process = self.session.process(process);
-        process
-            .stacks
-            .frames(stack)
-            .map(|frame| Stacks::format_whole_frame(&process.strings, frame))
+        let strings = &self.session.process(process).strings;
+        self.frames(process, stack, self.user_code.shows_all_frames)
+            .into_iter()
+            .map(|frame| Stacks::format_whole_frame(strings, frame))
             .collect()
     }
 }

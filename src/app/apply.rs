@@ -97,6 +97,7 @@ impl App {
                 self.state.looks.heights.insert(name, height.clamp(40.0, 800.0));
             }
             Command::ToggleSources => self.state.looks.is_sources_folded ^= true,
+            Command::ToggleAllFrames => self.state.settings.shows_all_frames ^= true,
             Command::ToggleDetails => self.state.looks.is_details_folded ^= true,
             Command::SetTheme(theme) => ctx.set_theme(theme),
             Command::SetSql(text) => self.state.sql.text = text,

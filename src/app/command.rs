@@ -109,6 +109,8 @@ pub enum Command {
     ToggleSources,
     /// Fold the details panel or unfold it.
     ToggleDetails,
+    /// Show or hide C++ frames that only pass a call on.
+    ToggleAllFrames,
     /// Dark, light, or as the system.
     SetTheme(egui::ThemePreference),
 

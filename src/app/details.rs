@@ -9,7 +9,7 @@ use crate::analysis::findings::Finding;
 use crate::analysis::{FrameOrigin, Group, RowRef};
 use crate::model::time::{format_duration, format_offset, format_unix};
 use crate::model::{
-    Allocation, AllocationFlags, BEFORE_NS, NEVER_NS, Phase, ProcessId, StackId, format_bytes,
+    Allocation, AllocationFlags, BEFORE_NS, NEVER_NS, Phase, ProcessId, StackId, Stacks, format_bytes,
     format_bytes_exact, format_count,
 };
 
@@ -240,8 +240,8 @@ fn table(ui: &mut Ui, scene: &Scene<'_>, id: &str, facts: &[(&str, String)]) {
 }
 
 /// The stack, the user's own frames in bold.
-fn stack(ui: &mut Ui, scene: &Scene<'_>, process: ProcessId, stack: StackId) {
-    let index = &scene.data.index;
+fn stack(ui: &mut Ui, scene: &mut Scene<'_>, process: ProcessId, stack: StackId) {
+    let index = scene.data.index.clone();
     let tables = scene.data.session().process(process);
     ui.add_space(8.0);
     ui.strong("Python stack, innermost first");
@@ -249,10 +249,19 @@ fn stack(ui: &mut Ui, scene: &Scene<'_>, process: ProcessId, stack: StackId) {
         ui.weak("not recorded: work of the autograd thread has none");
         return;
     }
-    let lines = index.stack_lines(process, stack);
-    for (line, frame) in lines.iter().zip(tables.stacks.frames(stack)) {
+    let shows_all = scene.state.settings.shows_all_frames;
+    let frames = index.frames(process, stack, shows_all);
+    let hidden = tables.stacks.frames(stack).count() - index.frames(process, stack, false).len();
+    if hidden > 0 {
+        let mut is_on = shows_all;
+        if ui.checkbox(&mut is_on, format!("Show {} more C++ frames", format_count(hidden as u64))).clicked()
+        {
+            scene.ask(Command::ToggleAllFrames);
+        }
+    }
+    for frame in frames {
         let is_own = index.user_code.origin(&tables.strings, frame) == FrameOrigin::User;
-        let text = RichText::new(line).monospace().size(11.5);
+        let text = RichText::new(Stacks::format_whole_frame(&tables.strings, frame)).monospace().size(11.5);
         let text = if is_own {
             text.strong().color(scene.palette.range_edge)
         } else {

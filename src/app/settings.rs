@@ -16,6 +16,8 @@ const MAX_RECENT: usize = 12;
 pub struct Settings {
     /// Files and folders that were opened, the latest first.
     pub recent: Vec<PathBuf>,
+    /// Whether stacks show C++ frames too that only pass a call on.
+    pub shows_all_frames: bool,
 }
 
 impl Settings {

@@ -111,6 +111,9 @@ pub struct Reading {
     /// A part of a path that is your own code although it lies in an installed package (repeatable)
     #[arg(long, value_name = "PATH")]
     pub user_code: Vec<String>,
+    /// Show C++ frames too that only pass a call on (unwinding, boxing, dispatch)
+    #[arg(long)]
+    pub all_frames: bool,
     /// What to add to a source's times, `train.log=-8h` (repeatable)
     #[arg(long, value_name = "NAME=DURATION", allow_hyphen_values = true)]
     pub offset: Vec<Offset>,

@@ -76,7 +76,7 @@ pub(super) fn open(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Loade
         set_offsets(&session, &mut opened, &reading.offset)?;
         session = align::build(&opened);
     }
-    let user_code = UserCode { paths: reading.user_code.clone() };
+    let user_code = UserCode { paths: reading.user_code.clone(), shows_all_frames: reading.all_frames };
     Ok(Loaded { index: Index::new(Arc::new(session), user_code), failed, skipped })
 }
 

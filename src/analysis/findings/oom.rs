@@ -7,7 +7,7 @@ use super::super::query::classify;
 use super::families::growing_families;
 use super::strands::{ProcessFacts, Role};
 use super::{Context, Finding, Severity, advice};
-use crate::model::{Marker, MarkerKind, Quantity, StrId, TimeRange, format_bytes};
+use crate::model::{Marker, MarkerKind, Quantity, Series, StrId, TimeRange, format_bytes};
 
 /// The figures of one error.
 #[derive(Clone, Copy, Default)]
@@ -16,6 +16,7 @@ struct Figures {
     free: Option<u64>,
     allocated: Option<u64>,
     reserved: Option<u64>,
+    largest_free: Option<u64>,
 }
 
 pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
@@ -43,6 +44,7 @@ fn figures(marker: &Marker) -> Figures {
                 free: free_bytes,
                 allocated: allocated_bytes,
                 reserved: reserved_bytes,
+                largest_free: None,
             }
         }
         _ => Figures::default(),
@@ -102,8 +104,14 @@ fn of_process(context: &Context<'_>, facts: &ProcessFacts<'_>, marker: &Marker, 
         advice::OUT_OF_MEMORY,
     );
     finding.bytes = live;
-    let reserved = reserved_at(facts, at_ns).or(own.reserved).or(logged.reserved);
-    finding.evidence = fit_evidence(requested, own.free.or(logged.free), reserved, live);
+    let level = |quantity| level_at(facts, marker, quantity);
+    finding.evidence = fit_evidence(&Figures {
+        requested,
+        free: own.free.or(logged.free),
+        allocated: level(Quantity::Allocated).or(own.allocated).or(Some(live)),
+        reserved: level(Quantity::Reserved).or(own.reserved).or(logged.reserved),
+        largest_free: level(Quantity::LargestFree),
+    });
     if earlier > 0 {
         finding.evidence.push(format!("{earlier} earlier requests failed and the run went on."));
     }
@@ -137,28 +145,34 @@ fn role_label(role: Role) -> &'static str {
     }
 }
 
-fn reserved_at(facts: &ProcessFacts<'_>, at_ns: i64) -> Option<u64> {
-    let curve = facts.process.series.iter().find(|series| series.quantity == Quantity::Reserved)?;
-    curve.at(at_ns).and_then(|bytes| u64::try_from(bytes).ok())
+/// A curve's level just before an event.
+fn level_at(facts: &ProcessFacts<'_>, marker: &Marker, quantity: Quantity) -> Option<u64> {
+    let is_it = |series: &&Series| series.quantity == quantity && series.device == marker.device;
+    let curve = facts.process.series.iter().find(is_it)?;
+    curve.at(marker.time_ns).and_then(|bytes| u64::try_from(bytes).ok())
 }
 
 /// Whether the request would have fitted into what lay free.
-fn fit_evidence(requested: Option<u64>, free: Option<u64>, reserved: Option<u64>, live: u64) -> Vec<String> {
+fn fit_evidence(figures: &Figures) -> Vec<String> {
+    let &Figures { requested, free, allocated, reserved, largest_free } = figures;
     let mut evidence = Vec::new();
-    if let (Some(requested), Some(reserved)) = (requested, reserved) {
-        let unused = reserved.saturating_sub(live);
-        let (reserved, unused_text) = (format_bytes(reserved), format_bytes(unused));
-        evidence.push(if unused >= requested {
-            format!(
-                "Reserved {reserved}, {unused_text} of it not allocated: without fragmentation the request would have \
-                 fitted."
-            )
+    if let (Some(requested), Some(reserved), Some(allocated)) = (requested, reserved, allocated) {
+        let unused = reserved.saturating_sub(allocated);
+        let is_enough = unused >= requested;
+        let largest = largest_free
+            .map_or_else(String::new, |bytes| format!(" in pieces of at most {}", format_bytes(bytes)));
+        let verdict = if is_enough && largest_free.is_none_or(|bytes| bytes < requested) {
+            "fragmentation alone made it fail"
+        } else if is_enough {
+            "a block was large enough, but lay in the pool of another size, stream or CUDA graph"
         } else {
-            format!(
-                "Reserved {reserved}, {unused_text} of it not allocated: the request would not have fitted without \
-                 fragmentation either."
-            )
-        });
+            "the request would not have fitted without fragmentation either"
+        };
+        evidence.push(format!(
+            "Reserved {}, {} of it not allocated{largest}: {verdict}.",
+            format_bytes(reserved),
+            format_bytes(unused),
+        ));
     }
     if let (Some(free), Some(requested)) = (free, requested)
         && free > requested
@@ -187,8 +201,7 @@ fn of_logs(context: &Context<'_>, found: &mut Vec<Finding>) {
         let mut finding =
             Finding::new("oom", Severity::Error, 0.9, format!("Out of memory{asked}"), advice::OUT_OF_MEMORY);
         finding.bytes = figures.allocated.unwrap_or(0);
-        finding.evidence =
-            fit_evidence(figures.requested, figures.free, figures.reserved, figures.allocated.unwrap_or(0));
+        finding.evidence = fit_evidence(&figures);
         finding.evidence.push(format!("{} says so: {}", source.name, marker.text));
         let at_ns = marker.time_ns.saturating_add(source.alignment.offset_ns);
         finding.range = TimeRange::new(at_ns, at_ns.saturating_add(1));

@@ -43,8 +43,8 @@ pub(super) fn recording(
     }
     let mut builder = Builder { rows: &rows, recording, private: Vec::new(), has_times };
     builder.segments(&root);
-    let alive: Vec<_> =
-        traces.iter().enumerate().map(|(device, trace)| builder.events(device, trace)).collect();
+    let alive: Vec<(Device, Alive)> =
+        traces.iter().map(|(device, trace)| (*device, builder.events(*device, trace))).collect();
     builder.check_against_segments(&alive, cut.is_some());
     builder.annotations(&root);
     builder.settings(&root);
@@ -104,32 +104,45 @@ impl<'a> Root<'a> {
         self.items(get(&self.root.items, key))
     }
 
-    /// The dicts of the segments.
-    fn segments(&self) -> Vec<&'a [Value]> {
-        let list = match self.root.kind {
+    /// The dicts of the segments, those of pinned host memory with its device.
+    fn segments(&self) -> Vec<(Option<Device>, &'a [Value])> {
+        let of_gpus = match self.root.kind {
             Kind::Dict => self.list(word::segments),
             Kind::List => &self.root.items,
         };
-        list.iter()
-            .map(|&segment| self.items(Some(segment)))
-            .filter(|items| get(items, word::total_size).is_some() || get(items, word::blocks).is_some())
+        let of_host = self.list(word::host_segments);
+        let all = of_gpus.iter().map(|segment| (None, segment));
+        all.chain(of_host.iter().map(|segment| (Some(Device::CPU), segment)))
+            .map(|(device, &segment)| (device, self.items(Some(segment))))
+            .filter(|(_, items)| get(items, word::total_size).is_some() || get(items, word::blocks).is_some())
             .collect()
     }
 
-    /// The events of each device, as ranges of rows.
-    fn traces(&self) -> Vec<Vec<Range<u32>>> {
-        let runs = |trace: &Value| {
-            let items = self.items(Some(*trace)).iter();
+    /// The events of each device, as ranges of rows: of the GPUs in turn, then of pinned host memory
+    /// (`record_host=True`), whose events stand in one list or in several.
+    fn traces(&self) -> Vec<(Device, Vec<Range<u32>>)> {
+        let runs = |items: &'a [Value]| {
             items
+                .iter()
                 .filter_map(|item| match item {
                     Value::Run(start, count) => Some(*start..start.saturating_add(*count)),
                     // Tuples hold their items one by one.
                     Value::Made(EVENT, index) => Some(*index..index.saturating_add(1)),
                     _ => None,
                 })
-                .collect()
+                .collect::<Vec<_>>()
         };
-        self.list(word::device_traces).iter().map(runs).collect()
+        let of_gpus = self.list(word::device_traces).iter().enumerate();
+        let mut traces: Vec<_> = of_gpus
+            .map(|(device, &trace)| (Device::cuda(device as i64), runs(self.items(Some(trace)))))
+            .collect();
+        let of_host = self.list(word::host_traces);
+        let mut host = runs(of_host);
+        host.extend(of_host.iter().flat_map(|&trace| runs(self.items(Some(trace)))));
+        if !host.is_empty() {
+            traces.push((Device::CPU, host));
+        }
+        traces
     }
 
     /// What a cut pickle lacks, in words.
@@ -164,8 +177,9 @@ impl Builder<'_> {
     }
 
     fn segments(&mut self, root: &Root<'_>) {
-        for items in root.segments() {
-            let device = Device::cuda(integer(get(items, word::device)).unwrap_or(0));
+        for (device, items) in root.segments() {
+            let index = integer(get(items, word::device)).unwrap_or(0);
+            let device = device.unwrap_or_else(|| Device::cuda(index));
             let pool = self.pool(root.items(get(items, word::segment_pool_id)));
             let address = unsigned(get(items, word::address));
             let total_bytes = unsigned(get(items, word::total_size));
@@ -216,8 +230,7 @@ impl Builder<'_> {
     }
 
     /// Turns one device's events into rows and returns which are alive after the last.
-    fn events(&mut self, device_index: usize, trace: &[Range<u32>]) -> Alive {
-        let device = Device::cuda(device_index as i64);
+    fn events(&mut self, device: Device, trace: &[Range<u32>]) -> Alive {
         let rows = self.rows;
         let at = |index: u32| rows.events.get(index as usize);
         let mut order: Vec<u32> = trace.iter().cloned().flatten().collect();
@@ -349,15 +362,14 @@ impl Builder<'_> {
     }
 
     /// Blocks that only segments know become rows; rows and blocks that contradict each other become a warning.
-    fn check_against_segments(&mut self, alive: &[Alive], is_cut: bool) {
+    fn check_against_segments(&mut self, alive: &[(Device, Alive)], is_cut: bool) {
         let segments = std::mem::take(&mut self.recording.segments);
+        let of_device = |device| alive.iter().find(|(of, _)| *of == device).map(|(_, alive)| alive);
         let mut is_confirmed = vec![false; self.recording.allocations.len()];
         let mut before = (0_u64, 0_u64);
         for segment in &segments {
             for block in segment.blocks.iter().filter(|block| block.state != BlockState::Inactive) {
-                let row = usize::try_from(segment.device.index)
-                    .ok()
-                    .and_then(|device| alive.get(device)?.get(&block.address));
+                let row = of_device(segment.device).and_then(|alive| alive.get(&block.address));
                 if let Some(&row) = row {
                     is_confirmed[row as usize] = true;
                     self.recording.allocations.rounded_bytes[row as usize] = block.size_bytes;
@@ -383,7 +395,9 @@ impl Builder<'_> {
         // A cut file's events end before its segments' moment: of course they differ.
         if !segments.is_empty() && !is_cut {
             let table = &self.recording.allocations;
-            let of_devices = alive.iter().flat_map(FxHashMap::values);
+            // Pinned memory's segments came later than its events, and are not always there.
+            let shown = alive.iter().filter(|(device, _)| segments.iter().any(|it| it.device == *device));
+            let of_devices = shown.flat_map(|(_, alive)| alive.values());
             let (mut count, mut bytes) = (0_u64, 0_u64);
             for &row in of_devices.filter(|&&row| !is_confirmed[row as usize]) {
                 count += 1;

@@ -36,7 +36,7 @@ words! {
     device_traces = "device_traces", external_annotations = "external_annotations",
     allocator_settings = "allocator_settings", device = "device", total_size = "total_size",
     segment_type = "segment_type", segment_pool_id = "segment_pool_id", is_expandable = "is_expandable",
-    blocks = "blocks", stage = "stage", stage_start = "START", stage_end = "END", small = "small",
+    blocks = "blocks", host_segments = "host_segments", host_traces = "host_traces", stage = "stage", stage_start = "START", stage_end = "END", small = "small",
 }
 
 /// What a [`Value::Made`] is, in its first half.
