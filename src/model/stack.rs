@@ -157,7 +157,8 @@ impl Stacks {
 }
 
 fn place_and_function(file: &str, line: u32, function: &str) -> String {
-    match (file.is_empty(), line) {
+    // `??`: the unwinder found no source.
+    match (file.is_empty() || file == "??", line) {
         (true, _) => function.to_owned(),
         (false, 0) => format!("{file} {function}"),
         (false, line) => format!("{file}:{line} {function}"),
