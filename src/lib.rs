@@ -1,7 +1,7 @@
 //! vramscope tells what is holding your GPU memory.
 //!
 //! Data flows one way: [`import`] reads files, [`align`] puts them on one time axis and links them, [`analysis`]
-//! answers questions, [`report`], [`cli`] and [`app`] show the answers. [`model`] is the data that all of them speak.
+//! answers questions, [`report`], [`cli`] and [`app`] show the answers. [`model`] is the data that all of them speak, [`text`] the words.
 
 pub mod align;
 pub mod analysis;
@@ -10,3 +10,4 @@ pub mod cli;
 pub mod import;
 pub mod model;
 pub mod report;
+pub mod text;

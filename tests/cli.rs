@@ -49,6 +49,15 @@ fn a_report_gives_the_figures() {
 }
 
 #[test]
+fn the_language_can_be_named_before_and_after_the_command() {
+    let leak = leak();
+    for language in ["en", "zh-CN"] {
+        let before = done(&["--language", language, "inspect", &leak]);
+        assert_eq!(before, done(&["inspect", &leak, "--language", language]));
+    }
+}
+
+#[test]
 fn the_format_follows_the_files_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kept.html");

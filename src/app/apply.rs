@@ -11,6 +11,7 @@ use super::state::{Choices, Dialog, ExportForm, Selected, State, Tone};
 use super::timeline::view::TimeView;
 use crate::model::{BEFORE_NS, NEVER_NS, SourceId, TimeRange};
 use crate::report::Format;
+use crate::text::t;
 
 impl App {
     pub(super) fn apply(&mut self, ctx: &egui::Context, command: Command) {
@@ -20,7 +21,7 @@ impl App {
             Command::AskForFolder => self.pick(ctx, dialogs::Pick::Folder),
             Command::OpenSample(name) => match sample_folder(name) {
                 Some(folder) => self.open(ctx, vec![folder]),
-                None => self.say(ctx, Tone::Error, format!("the sample {name} is not beside the program")),
+                None => self.say(ctx, Tone::Error, t!("the sample {name} is not beside the program", name)),
             },
             Command::Reload => {
                 let paths = self.state.opened.iter().map(|file| file.path.clone()).collect();
@@ -100,6 +101,14 @@ impl App {
             Command::ToggleAllFrames => self.state.settings.shows_all_frames ^= true,
             Command::ToggleDetails => self.state.looks.is_details_folded ^= true,
             Command::SetTheme(theme) => ctx.set_theme(theme),
+            Command::SetLanguage(language) => {
+                self.state.settings.language = language;
+                self.state.settings.language().speak();
+                // What was worked out says it in the language of before.
+                if !self.state.opened.is_empty() {
+                    self.rebuild(ctx, self.state.opened.clone());
+                }
+            }
             Command::SetSql(text) => self.state.sql.text = text,
             Command::RunSql => self.run_sql(ctx),
             Command::SaveSession(path) => self.save_session(ctx, &path),

@@ -6,6 +6,7 @@ use super::sorting::{GroupColumn, NetColumn, RowColumn};
 use super::state::{Dialog, ExportForm, Note, Selected, Tab};
 use crate::analysis::{FlameOrder, FreeBy, GroupBy, Selection};
 use crate::model::{SourceId, TimeRange};
+use crate::text::Language;
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +115,8 @@ pub enum Command {
     /// Dark, light, or as the system.
     SetTheme(egui::ThemePreference),
 
+    /// Speak a language, or that of the system.
+    SetLanguage(Option<Language>),
     /// Change the SQL statement.
     SetSql(String),
     /// Ask the SQL statement.

@@ -12,6 +12,7 @@ mod details;
 mod dialogs;
 mod empty;
 mod filter;
+mod fonts;
 mod history;
 mod keys;
 mod lanes;
@@ -46,17 +47,19 @@ use timeline::view::TimeView;
 use timeline::{MapQuestion, Mapper};
 
 use crate::analysis::MapRequest;
+use crate::text::Language;
 
 /// Files dropped together may come in several frames: this long after the last one they are opened.
 const DROP_WAIT_S: f64 = 0.1;
 /// How often progress is drawn.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// Shows the window with these files and folders opened, until it is closed.
+/// Shows the window with these files and folders opened, until it is closed. It speaks `language`, else the one that
+/// the user chose in it, else the system's.
 ///
 /// # Errors
 /// When there is no display, or it can't show the window.
-pub fn run(paths: Vec<PathBuf>) -> anyhow::Result<()> {
+pub fn run(paths: Vec<PathBuf>, language: Option<Language>) -> anyhow::Result<()> {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if cfg!(target_os = "linux") && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
         anyhow::bail!(
@@ -81,6 +84,7 @@ pub fn run(paths: Vec<PathBuf>) -> anyhow::Result<()> {
             .storage
             .and_then(|storage| eframe::get_value(storage, settings::KEY))
             .unwrap_or_default();
+        language.unwrap_or_else(|| app.state.settings.language()).speak();
         Ok(Box::new(Window(app)) as Box<dyn eframe::App>)
     };
     eframe::run_native("vramscope", options, Box::new(start)).map_err(|error| {
@@ -181,6 +185,7 @@ impl App {
         if !self.is_set_up {
             self.is_set_up = true;
             theme::install(ctx);
+            fonts::install(ctx);
         }
         self.notice_changes(ctx);
         self.take_dropped(ctx);

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::Language;
+
 /// Under which key it is stored.
 pub const KEY: &str = "vramscope";
 /// How many recent files and folders are remembered.
@@ -18,9 +20,16 @@ pub struct Settings {
     pub recent: Vec<PathBuf>,
     /// Whether stacks show C++ frames too that only pass a call on.
     pub shows_all_frames: bool,
+    /// The language that was chosen; `None` follows the system.
+    pub language: Option<Language>,
 }
 
 impl Settings {
+    /// The language to speak.
+    pub fn language(&self) -> Language {
+        self.language.unwrap_or_else(Language::of_system)
+    }
+
     /// Remembers what was opened.
     pub fn remember(&mut self, path: &Path) {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

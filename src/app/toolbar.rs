@@ -5,6 +5,7 @@ use egui::{ThemePreference, Ui};
 use super::command::Command;
 use super::state::{Dialog, State};
 use crate::analysis::DeviceFilter;
+use crate::text::{Language, t};
 
 /// Draws the row.
 pub fn show(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
@@ -81,6 +82,7 @@ fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
         item(ui, has_data, "Sources panel", Command::ToggleSources);
         item(ui, has_data, "Details panel", Command::ToggleDetails);
         item(ui, true, "Log…", Command::ShowDialog(Dialog::Log));
+        language_menu(ui, state, commands);
     });
     ui.menu_button("Help", |ui| {
         if ui.button("Keys…").clicked() {
@@ -90,6 +92,19 @@ fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
         if ui.button("About…").clicked() {
             commands.push(Command::ShowDialog(Dialog::About));
             ui.close();
+        }
+    });
+}
+
+/// Each language by its own name, and the menu by both: who can't read the one in use finds it.
+fn language_menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
+    ui.menu_button("Language · 语言", |ui| {
+        let names = Language::ALL.map(|language| (Some(language), language.own_name()));
+        for (language, name) in [(None, t!("As the system"))].into_iter().chain(names) {
+            if ui.selectable_label(state.settings.language == language, name).clicked() {
+                commands.push(Command::SetLanguage(language));
+                ui.close();
+            }
         }
     });
 }

@@ -11,6 +11,7 @@ use super::output::Output;
 use crate::analysis::{FreeBy, GroupBy};
 use crate::model::time::{TimeSpec, TimeSpecError, parse_duration};
 use crate::report::{Format, Table};
+use crate::text::Language;
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -52,13 +53,15 @@ EXAMPLES
     long_about = "Tells what is holding your GPU memory. Opens what a PyTorch run left behind (profiler traces, memory \
                   snapshots, nvidia-smi logs, memory summaries, training logs, py-spy stacks) on one time axis. \
                   Without a command it shows a window.",
-    after_help = EXAMPLES,
-    args_conflicts_with_subcommands = true
+    after_help = EXAMPLES
 )]
 pub struct Args {
     /// Files and folders to open in the window
     #[arg(value_name = "FILE|FOLDER")]
     pub paths: Vec<PathBuf>,
+    /// Speak English or Chinese [default: VRAMSCOPE_LANG, else English, and in the window the system's]
+    #[arg(long, global = true, value_enum, value_name = "LANGUAGE")]
+    pub language: Option<Language>,
     /// What to do instead of showing the window.
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -174,6 +177,16 @@ impl ValueEnum for FreeBy {
             Self::RangeEnd => "Not freed by the end of the range",
         };
         Some(PossibleValue::new(self.name()).help(help))
+    }
+}
+
+impl ValueEnum for Language {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.tag()))
     }
 }
 

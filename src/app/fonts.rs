@@ -1,0 +1,36 @@
+//! The font of Chinese texts. File names and the user's own text can hold any character: those come from the system's
+//! fonts, which eframe looks up.
+
+use egui::epaint::text::{FontInsert, FontPriority, InsertFontFamily};
+use egui::{FontData, FontFamily};
+
+/// The glyphs of all Chinese texts; `assets/fonts/make_subset.py` makes it.
+const CHINESE: &[u8] = include_bytes!("../../assets/fonts/NotoSansSC-subset.otf");
+
+/// Adds the font behind the others.
+pub fn install(ctx: &egui::Context) {
+    let families = [FontFamily::Proportional, FontFamily::Monospace]
+        .map(|family| InsertFontFamily { family, priority: FontPriority::Lowest });
+    ctx.add_font(FontInsert::new("Noto Sans SC", FontData::from_static(CHINESE), families.to_vec()));
+}
+
+#[cfg(test)]
+mod tests {
+    use egui::FontId;
+
+    /// What the default fonts lack, the subset has.
+    #[test]
+    fn every_character_of_the_chinese_texts_has_a_glyph() {
+        let ctx = egui::Context::default();
+        super::install(&ctx);
+        ctx.run_ui(egui::RawInput::default(), |_| {}).textures_delta.clear();
+        let texts = crate::text::all_chinese();
+        for font in [FontId::proportional(14.0), FontId::monospace(14.0)] {
+            let lacking: std::collections::BTreeSet<char> = texts
+                .chars()
+                .filter(|&c| c != '\n' && !ctx.fonts_mut(|fonts| fonts.has_glyph(&font, c)))
+                .collect();
+            assert!(lacking.is_empty(), "run assets/fonts/make_subset.py: {lacking:?}");
+        }
+    }
+}

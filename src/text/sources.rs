@@ -1,0 +1,91 @@
+//! Compares the catalogue with the sources: every literal that the program says, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::catalogue;
+
+/// The English literal of every `t!` of a source file.
+fn said_in(source: &str) -> Vec<String> {
+    let code: String = source
+        .lines()
+        .map(|line| if line.trim_start().starts_with("//") { "\n".to_owned() } else { format!("{line}\n") })
+        .collect();
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices("t!(")
+        .filter(|&(at, _)| !code[..at].ends_with(is_name))
+        .filter_map(|(at, found)| literal(code[at + found.len()..].trim_start()))
+        .collect()
+}
+
+/// The string literal that a text begins with.
+fn literal(text: &str) -> Option<String> {
+    let mut chars = text.strip_prefix('"')?.chars().peekable();
+    let mut value = String::new();
+    loop {
+        match chars.next()? {
+            '"' => return Some(value),
+            '\\' => match chars.next()? {
+                'n' => value.push('\n'),
+                't' => value.push('\t'),
+                '\n' => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+                escaped => value.push(escaped),
+            },
+            c => value.push(c),
+        }
+    }
+}
+
+/// The names in braces.
+fn placeholders(template: &str) -> BTreeSet<&str> {
+    template.split('{').skip(1).filter_map(|from| Some(from.split_once('}')?.0)).collect()
+}
+
+/// The literals of all sources but this module's own, each with a file that says it.
+fn said() -> BTreeMap<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = walkdir::WalkDir::new(root.join("src")).into_iter().filter_map(Result::ok);
+    files
+        .filter(|file| file.path().extension().is_some_and(|extension| extension == "rs"))
+        .filter(|file| !file.path().starts_with(root.join("src/text")))
+        .flat_map(|file| {
+            let source = std::fs::read_to_string(file.path()).expect("a source file");
+            let name = file.path().strip_prefix(root).expect("a file of the crate").display().to_string();
+            said_in(&source).into_iter().map(move |english| (english, name.clone()))
+        })
+        .collect()
+}
+
+#[test]
+fn literals_are_found() {
+    let source = "let a = t!(\"one\");\n// t!(\"remark\")\nassert!(\"no\");\n\
+                  t!(\n    \"two {n} \\\n     and \\\"three\\\"\",\n    n = 1\n)";
+    assert_eq!(said_in(source), ["one", "two {n} and \"three\""]);
+}
+
+#[test]
+fn all_that_is_said_has_its_chinese() {
+    let known: BTreeMap<String, String> = catalogue::all().into_iter().collect();
+    let missing: Vec<_> = said().into_iter().filter(|(english, _)| !known.contains_key(english)).collect();
+    assert!(missing.is_empty(), "src/text/zh_CN.po lacks {missing:#?}");
+}
+
+#[test]
+fn the_catalogue_has_nothing_else() {
+    let said = said();
+    let mut seen = BTreeSet::new();
+    for (english, _) in catalogue::all() {
+        assert!(said.contains_key(&english), "nothing says {english:?}");
+        assert!(seen.insert(english.clone()), "{english:?} is there twice");
+    }
+}
+
+#[test]
+fn placeholders_are_the_same() {
+    for (english, chinese) in catalogue::all() {
+        assert_eq!(placeholders(&english), placeholders(&chinese), "{english:?} {chinese:?}");
+        let is_name =
+            |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        assert!(placeholders(&english).iter().all(is_name), "a placeholder is a plain name: {english:?}");
+    }
+}
