@@ -57,6 +57,13 @@ fn brushing(criterion: &mut Criterion) {
         bench.sample_size(10);
         bench.bench_function("kept", |b| b.iter(|| black_box(kept(&index.session, &query))));
         bench.bench_function("totals", |b| b.iter(|| black_box(totals(&index.session, selection, range))));
+        // What each move of the brush asks for.
+        bench.bench_function("brush", |b| {
+            b.iter(|| {
+                let rows = kept(&index.session, &query);
+                black_box((totals(&index.session, selection, range), group(&index, &rows, GroupBy::CallSite)))
+            });
+        });
         // As many rows as there are allocations.
         let all: Vec<_> = (0..index.session.processes[0].allocations.len() as u32)
             .map(|row| vramscope::analysis::RowRef { process: vramscope::model::ProcessId(0), row })

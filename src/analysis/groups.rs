@@ -15,6 +15,8 @@ use crate::model::{ProcessId, StackId, StrId, format_bytes_exact};
 const MAX_OPS: usize = 8;
 /// Rows that one thread sums at a time.
 const CHUNK_ROWS: usize = 1 << 16;
+/// How many steps or sizes are found without hashing.
+const RECENT_KEYS: usize = 256;
 
 /// What rows are summed by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -114,8 +116,8 @@ impl<'a> IntoIterator for &'a GroupRows {
 
 /// Sums rows; the largest group first, equal ones by key.
 ///
-/// Rows are summed into cells, one for each kind (a pair of stack and op) within a step or size where that matters;
-/// cells are few, so that the rest costs nothing however many rows there are.
+/// Rows are summed into cells: one for each kind (a pair of stack and op), or one for each step or size. Cells are few,
+/// so that the rest costs nothing however many rows there are.
 pub fn group(index: &Index, rows: &[RowRef], by: GroupBy) -> Vec<Group> {
     let cells = Cells::of(index, rows, by);
     let sums = cells.sum(index, rows);
@@ -124,7 +126,10 @@ pub fn group(index: &Index, rows: &[RowRef], by: GroupBy) -> Vec<Group> {
     let mut group_of_cell = vec![usize::MAX; sums.len()];
     for (cell, sum) in sums.iter().enumerate() {
         if sum.count > 0 {
-            let key = key_of(index, cells.kind(index, cell), cells.key(cell), by);
+            let key = match &cells {
+                Cells::Kinds => key_of(index, index.kinds.get(cell as u32), by),
+                Cells::Keyed { list, .. } => list[cell],
+            };
             let group = *of_key.entry(key).or_insert_with(|| {
                 members.push(Vec::new());
                 members.len() - 1
@@ -135,9 +140,26 @@ pub fn group(index: &Index, rows: &[RowRef], by: GroupBy) -> Vec<Group> {
     }
     let rows = scatter(index, rows, &cells, &sums, &members, &group_of_cell);
     let mut groups: Vec<Group> = members
-        .iter()
+        .par_iter()
         .zip(rows)
-        .map(|(members, rows)| summarize(index, &cells, &sums, members, rows, by))
+        .map_init(
+            || Tallies::new(index),
+            |tallies, (members, rows)| {
+                let mut total = Sum::NONE;
+                for &cell in members {
+                    total.merge(&sums[cell]);
+                    if matches!(cells, Cells::Kinds) {
+                        tallies.add_kind(index, cell as u32, sums[cell].bytes);
+                    }
+                }
+                let mut number = 0;
+                if let Cells::Keyed { list, .. } = &cells {
+                    number = members.first().map_or(0, |&cell| list[cell]);
+                    tallies.add_rows(index, &rows);
+                }
+                summarize(index, total, tallies, number, rows, by)
+            },
+        )
         .collect();
     groups.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.key.cmp(&b.key)));
     groups
@@ -167,42 +189,62 @@ impl Sum {
 enum Cells {
     /// The kind alone tells.
     Kinds,
-    /// The kind within a step or size: (key, kind) of each cell, and the cell of each row.
-    Keyed { list: Vec<(u64, u32)>, of_rows: Vec<u32> },
+    /// The steps' numbers or the sizes, and of each row its cell.
+    Keyed { list: Vec<u64>, of_rows: Vec<u32> },
 }
 
 impl Cells {
     fn of(index: &Index, rows: &[RowRef], by: GroupBy) -> Self {
+        let key_of = |row: &RowRef| {
+            let process = index.session.process(row.process);
+            if by == GroupBy::Size {
+                return process.allocations.size_bytes[row.row as usize];
+            }
+            let step = process.steps.get(process.allocations.step[row.row as usize] as usize);
+            step.map_or(u64::MAX, |step| step.number as u64)
+        };
         if !matches!(by, GroupBy::Step | GroupBy::Size) {
             return Self::Kinds;
         }
-        let mut known: FxHashMap<(u64, u32), u32> = FxHashMap::default();
-        let mut list: Vec<(u64, u32)> = Vec::new();
-        // A kind's rows mostly share their size, and those of a step come together: the last cell of a kind answers.
-        let mut last: Vec<(u64, u32)> = vec![(0, u32::MAX); index.kinds.len()];
-        let of_rows = rows
-            .iter()
-            .map(|row| {
-                let process = index.session.process(row.process);
-                let kind = index.kinds.of_process(row.process)[row.row as usize];
-                let key = if by == GroupBy::Size {
-                    process.allocations.size_bytes[row.row as usize]
-                } else {
-                    let step = process.steps.get(process.allocations.step[row.row as usize] as usize);
-                    step.map_or(u64::MAX, |step| step.number as u64)
-                };
-                let (last_key, last_cell) = last[kind as usize];
-                if last_cell != u32::MAX && last_key == key {
-                    return last_cell;
-                }
-                let cell = *known.entry((key, kind)).or_insert_with(|| {
-                    list.push((key, kind));
-                    list.len() as u32 - 1
-                });
-                last[kind as usize] = (key, cell);
-                cell
-            })
-            .collect();
+        // Each chunk numbers the keys that it meets; then those numbers become the list's.
+        let number_chunk = |rows: &[RowRef]| {
+            let mut known: FxHashMap<u64, u32> = FxHashMap::default();
+            let mut list = Vec::new();
+            // Keys come again and again: most are found here.
+            let mut recent = [(0, u32::MAX); RECENT_KEYS];
+            let numbers: Vec<u32> = rows
+                .iter()
+                .map(|row| {
+                    let key = key_of(row);
+                    let place = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % RECENT_KEYS;
+                    if recent[place].0 != key || recent[place].1 == u32::MAX {
+                        let number = *known.entry(key).or_insert_with(|| {
+                            list.push(key);
+                            list.len() as u32 - 1
+                        });
+                        recent[place] = (key, number);
+                    }
+                    recent[place].1
+                })
+                .collect();
+            (list, numbers)
+        };
+        let chunks: Vec<(Vec<u64>, Vec<u32>)> = rows.par_chunks(CHUNK_ROWS).map(number_chunk).collect();
+        let mut known: FxHashMap<u64, u32> = FxHashMap::default();
+        let mut list: Vec<u64> = Vec::new();
+        let mut of_rows = Vec::with_capacity(rows.len());
+        for (keys, numbers) in chunks {
+            let cells: Vec<u32> = keys
+                .into_iter()
+                .map(|key| {
+                    *known.entry(key).or_insert_with(|| {
+                        list.push(key);
+                        list.len() as u32 - 1
+                    })
+                })
+                .collect();
+            of_rows.extend(numbers.into_iter().map(|number| cells[number as usize]));
+        }
         Self::Keyed { list, of_rows }
     }
 
@@ -218,21 +260,6 @@ impl Cells {
         match self {
             Self::Kinds => index.kinds.of_process(row.process)[row.row as usize] as usize,
             Self::Keyed { of_rows, .. } => of_rows[position] as usize,
-        }
-    }
-
-    fn kind(&self, index: &Index, cell: usize) -> Kind {
-        match self {
-            Self::Kinds => index.kinds.get(cell as u32),
-            Self::Keyed { list, .. } => index.kinds.get(list[cell].1),
-        }
-    }
-
-    /// The step's number or the size.
-    fn key(&self, cell: usize) -> u64 {
-        match self {
-            Self::Kinds => 0,
-            Self::Keyed { list, .. } => list[cell].0,
         }
     }
 
@@ -259,7 +286,8 @@ impl Cells {
             a.iter_mut().zip(&b).for_each(|(a, b)| a.merge(b));
             a
         };
-        if rows.len() <= CHUNK_ROWS {
+        // Each chunk's sums take room for every cell: many cells (as many sizes as rows) are summed in one go.
+        if rows.len() <= CHUNK_ROWS || cells > CHUNK_ROWS {
             return sum_chunk((0, rows));
         }
         rows.par_chunks(CHUNK_ROWS).enumerate().map(sum_chunk).reduce(Vec::new, merge)
@@ -295,44 +323,109 @@ fn scatter(
     ranges.into_iter().map(|range| GroupRows { all: all.clone(), range }).collect()
 }
 
-/// A number that cells of one group share and others don't.
-fn key_of(index: &Index, kind: Kind, key: u64, by: GroupBy) -> u64 {
+/// A number that kinds of one group share and others don't.
+fn key_of(index: &Index, kind: Kind, by: GroupBy) -> u64 {
     let label = |id: StrId| u64::from(id.0);
     match by {
         GroupBy::CallSite => label(index.call_site(kind.process, kind.stack)),
         GroupBy::Op => label(index.op(kind.process, kind.op, kind.stack)),
-        GroupBy::Stack => u64::from(kind.process.0) << 32 | u64::from(kind.stack.0),
         GroupBy::Module => index.module(kind.process, kind.op).map_or(0, label),
-        GroupBy::Step | GroupBy::Size => key,
+        GroupBy::Stack | GroupBy::Step | GroupBy::Size => {
+            u64::from(kind.process.0) << 32 | u64::from(kind.stack.0)
+        }
     }
 }
 
+/// Bytes by dense number, without hashing: a figure for every number, and which were met.
+struct Tally {
+    bytes: Vec<u64>,
+    met: Vec<u32>,
+    is_met: Vec<bool>,
+}
+
+impl Tally {
+    fn new(numbers: usize) -> Self {
+        Self { bytes: vec![0; numbers], met: Vec::new(), is_met: vec![false; numbers] }
+    }
+
+    fn add(&mut self, number: u32, bytes: u64) {
+        let at = number as usize;
+        if !std::mem::replace(&mut self.is_met[at], true) {
+            self.met.push(number);
+        }
+        self.bytes[at] = self.bytes[at].saturating_add(bytes);
+    }
+
+    /// What was met, with its bytes; nothing is left.
+    fn take(&mut self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let (bytes, is_met) = (&mut self.bytes, &mut self.is_met);
+        self.met.drain(..).map(move |number| {
+            is_met[number as usize] = false;
+            (number, std::mem::take(&mut bytes[number as usize]))
+        })
+    }
+}
+
+/// The bytes of one group by kind, stack and op.
+struct Tallies {
+    kinds: Tally,
+    /// By the first kind of each stack.
+    stacks: Tally,
+    /// By the op's label.
+    ops: Tally,
+    first: Option<Kind>,
+}
+
+impl Tallies {
+    fn new(index: &Index) -> Self {
+        let kinds = index.kinds.len();
+        Self {
+            kinds: Tally::new(kinds),
+            stacks: Tally::new(kinds),
+            ops: Tally::new(index.label_count()),
+            first: None,
+        }
+    }
+
+    fn add_kind(&mut self, index: &Index, kind: u32, bytes: u64) {
+        let kind = index.kinds.get(kind);
+        self.first.get_or_insert(kind);
+        self.stacks.add(kind.of_stack, bytes);
+        self.ops.add(index.op(kind.process, kind.op, kind.stack).0, bytes);
+    }
+
+    fn add_rows(&mut self, index: &Index, rows: &[RowRef]) {
+        for row in rows {
+            let kind = index.kinds.of_process(row.process)[row.row as usize];
+            self.kinds.add(kind, index.session.process(row.process).allocations.size_bytes[row.row as usize]);
+        }
+        let kinds: Vec<(u32, u64)> = self.kinds.take().collect();
+        for (kind, bytes) in kinds {
+            self.add_kind(index, kind, bytes);
+        }
+    }
+}
+
+/// `tallies` holds the group's bytes and is empty afterwards, `number` is its step or size.
 fn summarize(
     index: &Index,
-    cells: &Cells,
-    sums: &[Sum],
-    members: &[usize],
+    total: Sum,
+    tallies: &mut Tallies,
+    number: u64,
     rows: GroupRows,
     by: GroupBy,
 ) -> Group {
-    let mut total = Sum::NONE;
-    let mut by_stack: FxHashMap<(ProcessId, StackId), u64> = FxHashMap::default();
-    let mut by_op: FxHashMap<StrId, u64> = FxHashMap::default();
-    for &cell in members {
-        let (kind, sum) = (cells.kind(index, cell), &sums[cell]);
-        total.merge(sum);
-        *by_stack.entry((kind.process, kind.stack)).or_default() += sum.bytes;
-        *by_op.entry(index.op(kind.process, kind.op, kind.stack)).or_default() += sum.bytes;
-    }
-    let first = members.first().map(|&cell| cells.kind(index, cell));
-    let stack = by_stack
-        .into_iter()
+    let first = tallies.first.take();
+    let stacks = tallies.stacks.take().map(|(kind, bytes)| {
+        let kind = index.kinds.get(kind);
+        ((kind.process, kind.stack), bytes)
+    });
+    let stack = stacks
         .max_by_key(|&(stack, bytes)| (bytes, std::cmp::Reverse(stack)))
         .map_or((ProcessId(0), StackId::EMPTY), |(stack, _)| stack);
     let call_site = index.label(index.call_site(stack.0, stack.1)).to_owned();
-    let mut ops: Vec<(StrId, u64)> = by_op.into_iter().collect();
+    let mut ops: Vec<(StrId, u64)> = tallies.ops.take().map(|(label, bytes)| (StrId(label), bytes)).collect();
     ops.sort_by_key(|&(label, bytes)| (std::cmp::Reverse(bytes), label));
-    let number = members.first().map_or(0, |&cell| cells.key(cell));
     let key = match (by, first) {
         (GroupBy::CallSite, _) | (_, None) => call_site.clone(),
         (GroupBy::Op, Some(kind)) => index.label(index.op(kind.process, kind.op, kind.stack)).to_owned(),

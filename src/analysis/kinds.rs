@@ -20,6 +20,8 @@ pub(super) struct Kind {
     pub process: ProcessId,
     pub stack: StackId,
     pub op: OpId,
+    /// The first kind with this stack: a dense number of the stack.
+    pub of_stack: u32,
 }
 
 impl Kinds {
@@ -31,6 +33,7 @@ impl Kinds {
             let mut known: FxHashMap<(StackId, OpId), u32> = FxHashMap::default();
             // Most stacks have one op: the last one seen answers without hashing.
             let mut last_of_stack: Vec<(OpId, u32)> = vec![(OpId::NONE, u32::MAX); process.stacks.len()];
+            let mut first_of_stack: FxHashMap<StackId, u32> = FxHashMap::default();
             let rows = table.stack.iter().zip(&table.op).map(|(&stack, &op)| {
                 let last = last_of_stack.get(stack.0 as usize).copied();
                 if let Some((last_op, kind)) = last
@@ -40,8 +43,10 @@ impl Kinds {
                     return kind;
                 }
                 let kind = *known.entry((stack, op)).or_insert_with(|| {
-                    kinds.list.push(Kind { process: id, stack, op });
-                    kinds.list.len() as u32 - 1
+                    let kind = kinds.list.len() as u32;
+                    let of_stack = *first_of_stack.entry(stack).or_insert(kind);
+                    kinds.list.push(Kind { process: id, stack, op, of_stack });
+                    kind
                 });
                 if let Some(last) = last_of_stack.get_mut(stack.0 as usize) {
                     *last = (op, kind);

@@ -268,17 +268,20 @@ pub fn totals(session: &Session, selection: Selection, range: TimeRange) -> Rang
         let table = &session.process(id).allocations;
         // Frees in the range can belong to any row allocated before its end.
         let rows = 0..table.rows_in(range).end;
-        let fold = |mut sum: RangeTotals, row: usize| {
-            if selection.device.admits(table.device[row]) {
+        let of_rows = |rows: std::ops::Range<usize>| {
+            let mut sum = RangeTotals::default();
+            for row in rows.filter(|&row| selection.device.admits(table.device[row])) {
                 sum.add(table, row, range);
             }
             sum
         };
         let of_process = if rows.len() < PARALLEL_ROWS {
-            rows.fold(RangeTotals::default(), fold)
+            of_rows(rows)
         } else {
-            rows.into_par_iter()
-                .fold(RangeTotals::default, fold)
+            let chunks = rows.len().div_ceil(PARALLEL_ROWS);
+            (0..chunks)
+                .into_par_iter()
+                .map(|nth| of_rows(nth * PARALLEL_ROWS..rows.end.min((nth + 1) * PARALLEL_ROWS)))
                 .reduce(RangeTotals::default, RangeTotals::merge)
         };
         sum = sum.merge(of_process);
