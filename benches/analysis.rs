@@ -43,7 +43,7 @@ fn index_of(rows: usize) -> Index {
         recording.annotations.push(Annotation { name, range });
     }
     recording.span = Some(TimeRange::new(0, end_ns));
-    let opened = Opened { path: "made-up".into(), recording: Arc::new(recording), offset_by_hand_ns: None };
+    let opened = Opened::new("made-up", Arc::new(recording));
     Index::new(Arc::new(build(&[opened])), UserCode::default())
 }
 

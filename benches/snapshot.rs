@@ -35,11 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
     }
     group.bench_function("session", |bencher| {
-        let opened = [Opened {
-            path: "snapshot.pickle".into(),
-            recording: recording.clone(),
-            offset_by_hand_ns: None,
-        }];
+        let opened = [Opened::new("snapshot.pickle", recording.clone())];
         bencher.iter(|| black_box(align::build(&opened)));
     });
     group.finish();

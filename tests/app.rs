@@ -375,12 +375,71 @@ fn every_tab_answers_for_the_range() {
     window.get_by_label("Tab Net").click();
     settle(&mut window);
     window.get_by_label_contains("in steps 8 to 15: allocated minus freed");
+    window.get_by_label("Driver").click();
+    settle(&mut window);
+    window.get_by_label("the driver's figure");
+    window.get_by_label("reserved by PyTorch in these recordings");
+    window.get_by_label("Module tree").click();
+    settle(&mut window);
+    let modules = window.state().state().answers.modules.clone();
+    let outermost = modules.iter().position(|node| node.descendants > 0).expect("nested modules");
+    let inner = modules[outermost + 1].name.clone();
+    window.get_all_by_label_contains(&inner).next().expect("its row");
+    window.get_by_label(&format!("⏷ {}", modules[outermost].name)).click();
+    settle(&mut window);
+    assert_eq!(window.state().state().looks.folded_modules.len(), 1);
+    window.get_by_label(&format!("⏵ {}", modules[outermost].name));
     window.get_by_label("Tab SQL").click();
     settle(&mut window);
     window.get_by_label("Run").click();
     settle(&mut window);
     let answer = window.state().state().sql.answer.clone();
     assert!(matches!(answer, Some(Ok(ref answer)) if !answer.rows.is_empty()), "{answer:?}");
+}
+
+#[test]
+fn the_live_set_is_sorted_into_categories_and_compared_with_the_ranges_start() {
+    let mut window = leak();
+    type_range(&mut window, "step:8", "step:16");
+    window.get_by_label("Tab Live").click();
+    settle(&mut window);
+    let all = window.state().state().answers.live.bytes;
+    let categories = window.state().state().answers.live_categories.clone();
+    assert_eq!(categories.iter().map(|(_, totals)| totals.bytes).sum::<u64>(), all);
+    window.get_by_label_contains("activations ");
+    for (button, words) in [("New", "and not at the range's start"), ("Gone", "alive at the range's start")] {
+        window.get_by_label(button).click();
+        settle(&mut window);
+        window.get_by_label_contains(words);
+        assert!(window.state().state().answers.live.bytes < all);
+    }
+}
+
+#[test]
+fn settings_are_applied_to_what_is_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("train.log");
+    std::fs::write(&log, "memory_allocated: 1 MiB\nround 7 vram 12.5 GB\nround 8 vram 13 GB\n")
+        .expect("written");
+    let mut window = window(vec![log], [1000.0, 700.0], Theme::Dark);
+    settle(&mut window);
+    window.get_by_label("View").click();
+    window.run_steps(3);
+    window.get_by_label("Settings…").click();
+    window.run_steps(3);
+    let field = "A regular expression that finds memory figures in logs of your own";
+    window.get_by_label(field).focus();
+    window.step();
+    window.get_by_label(field).type_text("round (");
+    window.run_steps(2);
+    window.get_by_label_contains("unclosed group");
+    window.get_by_label(field).type_text(r"?P<step>\d+) vram (?P<allocated>.*)");
+    window.run_steps(2);
+    window.get_by_label("Apply").click();
+    settle(&mut window);
+    let series = &window.state().state().opened[0].recording.series;
+    assert_eq!(series[0].bytes, [25 << 29, 13 << 30]);
+    assert_eq!(window.state().state().dialog, None);
 }
 
 #[test]

@@ -47,6 +47,28 @@ fn plain_training_has_no_leak() {
 }
 
 #[test]
+fn what_was_kept_once_is_told_and_is_no_leak() {
+    let mut run = Run::new(true);
+    train(&mut run, 20, &mut |run, _, step| {
+        if step == 9 {
+            let line = run.line(31);
+            run.alloc(line, 40 * MIB);
+        }
+    });
+    let found = findings_of(run);
+    assert_healthy(&found, "kept once");
+    let once = found.iter().find(|finding| finding.kind == "kept_once").expect("it is told");
+    assert_eq!((once.bytes, once.severity), (40 * MIB, Severity::Warning));
+    assert!(once.title.contains("in step 9, at run.py:31 go"), "{}", once.title);
+    let found = findings_of({
+        let mut run = Run::new(true);
+        train(&mut run, 20, &mut |_, _, _| {});
+        run
+    });
+    assert!(found.iter().all(|finding| finding.kind != "kept_once"), "{found:#?}");
+}
+
+#[test]
 fn kept_outputs_are_found_with_and_without_steps() {
     for annotates in [true, false] {
         let mut run = Run::new(annotates);

@@ -52,8 +52,7 @@ fn every_layout_gives_what_was_written() {
             };
             assert_eq!((requested_bytes, free_bytes), (oom[0].as_u64(), oom[1].as_u64()), "{name}");
         }
-        let opened =
-            [Opened { path: name.clone().into(), recording: Arc::new(recording), offset_by_hand_ns: None }];
+        let opened = [Opened::new(&name, Arc::new(recording))];
         let index = Index::new(Arc::new(align::build(&opened)), UserCode::default());
         let session = &index.session;
         let sums =
@@ -204,7 +203,7 @@ fn check_against_truth(name: &str, session: &vramscope::model::Session, truth: &
 /// The session of one fixture.
 fn session_of(name: &str) -> Index {
     let recording = Arc::new(read(name, fixture(name)).unwrap());
-    let opened = [Opened { path: name.into(), recording, offset_by_hand_ns: None }];
+    let opened = [Opened::new(name, recording)];
     Index::new(Arc::new(align::build(&opened)), UserCode::default())
 }
 

@@ -270,5 +270,5 @@ fn every_fixture_opens_as_what_it_is() {
 }
 
 fn opened(path: PathBuf, recording: Recording) -> align::Opened {
-    align::Opened { path, recording: recording.into(), offset_by_hand_ns: None }
+    align::Opened::new(path, recording.into())
 }

@@ -126,11 +126,7 @@ impl Run {
     pub fn finish(mut self) -> Index {
         let start_ns = self.recording.allocations.alloc_ns.first().copied().unwrap_or(self.now_ns);
         self.recording.span = Some(TimeRange::new(start_ns, self.now_ns + 1));
-        let opened = Opened {
-            path: "run.pickle".into(),
-            recording: Arc::new(self.recording),
-            offset_by_hand_ns: None,
-        };
+        let opened = Opened::new("run.pickle", Arc::new(self.recording));
         Index::new(Arc::new(build(&[opened])), UserCode::default())
     }
 }

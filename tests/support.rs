@@ -37,7 +37,7 @@ pub fn open(path: &Path) -> Session {
         .into_iter()
         .filter_map(|path| {
             let recording = import::import_path(&path, &Progress::default()).ok()?;
-            Some(Opened { path, recording: Arc::new(recording), offset_by_hand_ns: None })
+            Some(Opened::new(path, Arc::new(recording)))
         })
         .collect();
     align::build(&opened)

@@ -54,7 +54,7 @@ fn session_of(objects: &[Object]) -> Index {
         });
     }
     recording.allocations.sort_by_time();
-    let opened = Opened { path: "made-up".into(), recording: Arc::new(recording), offset_by_hand_ns: None };
+    let opened = Opened::new("made-up", Arc::new(recording));
     Index::new(Arc::new(build(&[opened])), UserCode::default())
 }
 

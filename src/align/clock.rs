@@ -239,6 +239,7 @@ fn align_to_hint(reference: &Reference<'_>, log: &Recording, hint_ns: i64, own: 
         confidence: if overlaps { 0.6 } else { 0.0 },
         outside: points_outside(log, hint_ns, reference.span),
         evidence,
+        lag_ns: lag(reference, log, hint_ns).0,
     }
 }
 
@@ -284,7 +285,7 @@ pub fn align(reference: &Reference<'_>, log: &Recording) -> Placed {
 }
 
 fn fixed(offset_ns: i64, method: AlignmentMethod, confidence: f32, evidence: &str) -> Alignment {
-    Alignment { offset_ns, method, confidence, outside: 0, evidence: evidence.to_owned() }
+    Alignment { offset_ns, method, confidence, outside: 0, evidence: evidence.to_owned(), lag_ns: None }
 }
 
 /// Offsets of a time of day: every zone, on every date on which the log could meet the reference.
@@ -365,13 +366,15 @@ fn by_zone(reference: &Reference<'_>, span: TimeRange, log: &Recording, offsets:
     if is_odd {
         evidence.push_str("; no country uses this zone, so the clock may be off or the log of another run");
     }
-    evidence.push_str(&lag_words(reference, log, best.offset_ns));
+    let (lag_ns, words) = lag(reference, log, best.offset_ns);
+    evidence.push_str(&words);
     Alignment {
         offset_ns: best.offset_ns,
         method: if best.has_curve() { AlignmentMethod::ZoneByCurve } else { AlignmentMethod::ZoneByOverlap },
         confidence: (if is_odd { confidence * 0.5 } else { confidence }) as f32,
         outside: 0,
         evidence,
+        lag_ns,
     }
 }
 
@@ -413,11 +416,12 @@ fn points_outside(log: &Recording, offset_ns: i64, span: Option<TimeRange>) -> u
 }
 
 /// What can be said of the sampler's lag and of drift between the clocks; neither is applied.
-fn lag_words(reference: &Reference<'_>, log: &Recording, offset_ns: i64) -> String {
-    let Some((series, buckets)) = reference.driver_pair(log, offset_ns) else { return String::new() };
-    let Some(span) = series.span().map(|span| span.shifted(offset_ns)) else { return String::new() };
+fn lag(reference: &Reference<'_>, log: &Recording, offset_ns: i64) -> (Option<i64>, String) {
     let mut words = String::new();
-    if let Some((lag_ns, r)) = fit::lag(series, span, offset_ns, buckets) {
+    let Some((series, buckets)) = reference.driver_pair(log, offset_ns) else { return (None, words) };
+    let Some(span) = series.span().map(|span| span.shifted(offset_ns)) else { return (None, words) };
+    let lag = fit::lag(series, span, offset_ns, buckets);
+    if let Some((lag_ns, r)) = lag {
         let direction = if lag_ns > 0 { "behind" } else { "ahead of" };
         words = format!(
             "; its figures come about {} {direction} the allocator's (r = {r:.2} then; not applied)",
@@ -438,7 +442,7 @@ fn lag_words(reference: &Reference<'_>, log: &Recording, offset_ns: i64) -> Stri
             ));
         }
     }
-    words
+    (lag.map(|(lag_ns, _)| lag_ns), words)
 }
 
 /// Whether some country keeps the zone of this offset.

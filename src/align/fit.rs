@@ -83,7 +83,7 @@ pub(super) struct Fit {
 /// Whether curves of these two quantities show the same thing, and may be compared.
 pub(super) fn is_comparable(of_log: &Quantity, of_reference: &Quantity) -> bool {
     match of_log {
-        Quantity::DriverUsed | Quantity::ProcessUsed | Quantity::Reserved => {
+        Quantity::DriverUsed | Quantity::ProcessUsed | Quantity::InstanceUsed(_) | Quantity::Reserved => {
             *of_reference == Quantity::Reserved
         }
         Quantity::Allocated => *of_reference == Quantity::Allocated,
@@ -94,7 +94,7 @@ pub(super) fn is_comparable(of_log: &Quantity, of_reference: &Quantity) -> bool 
 
 /// Whether a quantity comes from the driver, which counts more than the allocator.
 pub(super) fn is_drivers(quantity: &Quantity) -> bool {
-    matches!(quantity, Quantity::DriverUsed | Quantity::ProcessUsed)
+    matches!(quantity, Quantity::DriverUsed | Quantity::ProcessUsed | Quantity::InstanceUsed(_))
 }
 
 /// Compares a log's curve, moved by `offset_ns`, with a reference curve. `covers_run` says that the process did not

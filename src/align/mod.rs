@@ -11,4 +11,4 @@ mod session;
 mod steps;
 
 pub(crate) use fit::pearson;
-pub use session::{Opened, build};
+pub use session::{DryRun, Opened, build, dry_run};

@@ -89,6 +89,7 @@ pub(super) fn by_steps(reference: &Reference<'_>, log: &Recording) -> Option<(Al
             steps.len(),
             score * 100.0
         ),
+        lag_ns: None,
     };
     Some((alignment, Some(recording)))
 }
@@ -147,6 +148,7 @@ fn shape(offset_ns: i64, score: f64) -> Alignment {
         confidence: (score * 0.6) as f32,
         outside: 0,
         evidence: format!("it has no clock; its curve fits the reference best here ({:.0}%)", score * 100.0),
+        lag_ns: None,
     }
 }
 

@@ -26,6 +26,41 @@ pub struct Opened {
     pub recording: Arc<Recording>,
     /// An offset that the user set by hand, which is then taken as it is.
     pub offset_by_hand_ns: Option<i64>,
+    /// For a driver's log: its GPUs in the order in which the processes number theirs, as `CUDA_VISIBLE_DEVICES` would
+    /// list them. Empty when they are numbered alike, or not known to be otherwise.
+    pub visible_devices: Vec<i8>,
+}
+
+impl Opened {
+    /// A file whose offset is to be found, and whose GPUs are numbered as the processes number them.
+    pub fn new(path: impl Into<PathBuf>, recording: Arc<Recording>) -> Self {
+        Self { path: path.into(), recording, offset_by_hand_ns: None, visible_devices: Vec::new() }
+    }
+
+    /// The recording with its GPUs numbered as the processes number them.
+    fn renumbered(&self) -> Arc<Recording> {
+        if self.visible_devices.is_empty() || self.recording.kind != SourceKind::NvidiaSmi {
+            return self.recording.clone();
+        }
+        let mut recording = Recording::clone(&self.recording);
+        let devices = recording.series.iter_mut().map(|series| &mut series.device);
+        let devices = devices.chain(recording.markers.iter_mut().map(|marker| &mut marker.device));
+        for device in devices.chain(recording.devices.iter_mut().map(|info| &mut info.device)) {
+            device.index = self.visible_index(device.index);
+        }
+        recording.devices.sort_by_key(|info| info.device);
+        Arc::new(recording)
+    }
+
+    /// GPUs that the processes don't see come after those that they see, in their order.
+    fn visible_index(&self, index: i8) -> i8 {
+        let visible = &self.visible_devices;
+        let place = visible.iter().position(|&known| known == index).unwrap_or_else(|| {
+            let before = (0..index).filter(|other| !visible.contains(other)).count();
+            visible.len() + before
+        });
+        i8::try_from(place).unwrap_or(i8::MAX)
+    }
 }
 
 /// Joins files into a session. Run it again when a file is added or an offset set, but not on the UI thread.
@@ -37,7 +72,7 @@ pub fn build(opened: &[Opened]) -> Session {
         .map(|(file, name)| Source {
             name,
             path: file.path.clone(),
-            recording: file.recording.clone(),
+            recording: file.renumbered(),
             alignment: alignment_of(file),
             process: None,
         })
@@ -66,6 +101,36 @@ pub fn build(opened: &[Opened]) -> Session {
     place_logs(&mut sources, &processes, opened);
     let span = span_of(&sources);
     Session { sources, processes, links: links.into_iter().flatten().collect(), span }
+}
+
+/// What a source would be like at another offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DryRun {
+    /// Its span then.
+    pub span: TimeRange,
+    /// How many of its points would fall outside the other sources.
+    pub outside: u64,
+    /// Of how many.
+    pub points: u64,
+}
+
+/// Says what an offset would do, without doing it: cheap enough for every frame of a drag. `None` for a source without
+/// times.
+pub fn dry_run(session: &Session, id: SourceId, offset_ns: i64) -> Option<DryRun> {
+    let source = session.source(id);
+    let span = source.recording.span?.shifted(offset_ns);
+    let is_other = |(at, other): &(usize, &Source)| {
+        *at != id.0 as usize && other.alignment.confidence > 0.0 && other.recording.clock == Clock::Unix
+    };
+    let others = session.sources.iter().enumerate().filter(is_other).filter_map(|(_, other)| other.span());
+    // Curves of one log share their moments: the longest stands for all.
+    let longest = source.recording.series.iter().max_by_key(|series| series.len());
+    let points = longest.map_or(0, |series| series.len() as u64);
+    let inside = match (others.reduce(TimeRange::union), longest) {
+        (Some(all), Some(series)) => series.rows_in(all.shifted(offset_ns.saturating_neg())).len() as u64,
+        _ => points,
+    };
+    Some(DryRun { span, outside: points - inside, points })
 }
 
 /// Whether a recording tells of a process's memory, ops or stacks rather than of a device or a log.
@@ -103,7 +168,7 @@ fn alignment_of(file: &Opened) -> Alignment {
         (None, Clock::Unix) => (0, AlignmentMethod::SameClock, 1.0),
         (None, _) => (0, AlignmentMethod::Assumed, 0.0),
     };
-    Alignment { offset_ns, method, confidence, outside: 0, evidence: String::new() }
+    Alignment { offset_ns, method, confidence, outside: 0, evidence: String::new(), lag_ns: None }
 }
 
 /// Everything that is placed for certain; all sources when none is.
@@ -355,5 +420,45 @@ impl Parts {
             !is_twin
         });
         annotations
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dry_run_says_what_would_fall_outside() {
+        const S: i64 = 1_000_000_000;
+        let mut trace = Recording::new(SourceKind::Trace, "test", Clock::Unix);
+        trace.span = Some(TimeRange::new(100 * S, 110 * S));
+        let mut log = Recording::new(SourceKind::NvidiaSmi, "test", Clock::LocalWall);
+        let mut series = Series::new(Quantity::DriverUsed, Device::cuda(0), false);
+        (0..10).for_each(|second| series.push(second * S, second));
+        log.span = series.span();
+        log.series.push(series);
+        let session = build(&[Opened::new("t.json", trace.into()), Opened::new("gpu.csv", log.into())]);
+        let outside = |offset_s: i64| {
+            let run = dry_run(&session, SourceId(1), offset_s * S).unwrap();
+            assert_eq!((run.points, run.span.start_ns), (10, offset_s * S));
+            run.outside
+        };
+        assert_eq!((outside(100), outside(96), outside(107), outside(0)), (0, 4, 7, 10));
+    }
+
+    #[test]
+    fn gpus_are_numbered_as_visible_devices_list_them() {
+        let mut log = Recording::new(SourceKind::NvidiaSmi, "test", Clock::Unix);
+        for index in 0..4 {
+            let mut series = Series::new(Quantity::DriverUsed, Device::cuda(index), false);
+            series.push(0, index);
+            log.series.push(series);
+        }
+        let mut file = Opened::new("gpu.csv", Arc::new(log));
+        file.visible_devices = vec![2, 0];
+        let session = build(&[file]);
+        let numbers = |series: &Series| (series.device.index, series.bytes[0]);
+        let numbered: Vec<(i8, i64)> = session.sources[0].recording.series.iter().map(numbers).collect();
+        assert_eq!(numbered, [(1, 0), (2, 1), (0, 2), (3, 3)]);
     }
 }

@@ -202,11 +202,7 @@ mod tests {
             });
         }
         recording.span = Some(TimeRange::new(0, 50));
-        align::build(&[align::Opened {
-            path: "s.pickle".into(),
-            recording: Arc::new(recording),
-            offset_by_hand_ns: None,
-        }])
+        align::build(&[align::Opened::new("s.pickle", Arc::new(recording))])
     }
 
     #[test]

@@ -273,11 +273,7 @@ mod tests {
             });
         }
         recording.span = Some(TimeRange::new(0, 1_000));
-        align::build(&[align::Opened {
-            path: "snapshot.pickle".into(),
-            recording: Arc::new(recording),
-            offset_by_hand_ns: None,
-        }])
+        align::build(&[align::Opened::new("snapshot.pickle", Arc::new(recording))])
     }
 
     fn map(rows: &[(i64, i64, u64)]) -> BlockMap {

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use super::findings::{Role, role_of};
 use super::rhythm::Rhythm;
 use super::traits::{StackTraits, traits_of_stacks};
-use super::{Index, RowRef, Selection, Totals, live};
-use crate::model::{BEFORE_NS, NEVER_NS, Phase, Process, ProcessId, Session, TimeRange};
+use super::{Index, RowRef, Selection, Totals, UserCode, live};
+use crate::model::{BEFORE_NS, NEVER_NS, Phase, Process, Session, TimeRange};
 
 /// What a live allocation is for. Inferred: [`Category::rule`] says how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +44,11 @@ impl Category {
         Self::Workspace,
         Self::Unknown,
     ];
+
+    /// The category of a number, as `as` gives it.
+    pub(super) fn of_number(number: u64) -> Self {
+        Self::ALL.into_iter().find(|&category| category as u64 == number).unwrap_or(Self::Unknown)
+    }
 
     /// The words for people.
     pub fn label(self) -> &'static str {
@@ -85,9 +90,8 @@ pub struct Categories {
 
 impl Categories {
     /// Reads a process's stacks and steps.
-    pub fn new(index: &Index, process: ProcessId) -> Self {
-        let process = index.session.process(process);
-        let traits = traits_of_stacks(&process.strings, &process.stacks, &index.user_code);
+    pub fn new(process: &Process, user_code: &UserCode) -> Self {
+        let traits = traits_of_stacks(&process.strings, &process.stacks, user_code);
         let rhythm = Rhythm::of_process(process, &traits);
         Self { traits: Arc::new(traits), rhythm }
     }
@@ -127,15 +131,9 @@ impl Categories {
 /// Live bytes by category, the largest first.
 pub fn by_category(index: &Index, rows: &[RowRef]) -> Vec<(Category, Totals)> {
     let mut sums = [Totals::default(); Category::ALL.len()];
-    let mut known: Option<(ProcessId, Categories)> = None;
     for row in rows {
-        if known.as_ref().is_none_or(|(id, _)| *id != row.process) {
-            known = Some((row.process, Categories::new(index, row.process)));
-        }
-        let Some((_, categories)) = &known else { continue };
-        let process = index.session.process(row.process);
-        let category = categories.of(process, row.row as usize);
-        sums[category as usize].add(process.allocations.size_bytes[row.row as usize]);
+        let bytes = index.session.process(row.process).allocations.size_bytes[row.row as usize];
+        sums[index.category(*row) as usize].add(bytes);
     }
     let mut parts: Vec<(Category, Totals)> =
         Category::ALL.into_iter().zip(sums).filter(|(_, totals)| totals.count > 0).collect();
@@ -171,18 +169,17 @@ pub fn peak(session: &Session, selection: Selection, range: TimeRange) -> Option
     best.map(|(time_ns, level)| (time_ns, level.max(0) as u64))
 }
 
-/// What is live at the later of two instants and was not at the earlier, and the other way round.
+/// What is live at the second of two instants and not at the first, and the other way round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveChange {
-    /// Live at the later instant only.
+    /// Live at the second instant only.
     pub added: Vec<RowRef>,
-    /// Live at the earlier instant only.
+    /// Live at the first instant only.
     pub gone: Vec<RowRef>,
 }
 
-/// The difference between two instants of one session.
+/// The difference between two instants of one session, whichever is the earlier.
 pub fn live_change(session: &Session, selection: Selection, from_ns: i64, to_ns: i64) -> LiveChange {
-    let (from_ns, to_ns) = (from_ns.min(to_ns), from_ns.max(to_ns));
     let at = |row: &RowRef, time_ns: i64| {
         let allocation = row.get(session);
         allocation.alloc_ns <= time_ns && allocation.free_completed_ns > time_ns

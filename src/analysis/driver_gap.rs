@@ -1,5 +1,8 @@
 //! What the driver counts beyond what the allocator reserved: other processes, the CUDA context, and the rest.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use crate::align::pearson;
 use crate::model::{Device, Process, Quantity, Series, Session, SourceId, TimeRange};
 
@@ -34,6 +37,8 @@ pub struct DriverGap {
     pub times_ns: Vec<i64>,
     /// What the driver counts as used.
     pub driver_used: Vec<i64>,
+    /// Whether the driver gave no total (unified memory, WDDM), so that this is the sum over its processes.
+    pub is_sum_of_processes: bool,
     /// What the session's own processes had reserved.
     pub reserved: Vec<i64>,
     /// What processes held that are not in the session, the largest first.
@@ -63,7 +68,99 @@ pub struct GapGrowth {
     pub rest_bytes: i64,
 }
 
+/// What a part of the driver's figure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GapPartKind {
+    /// The whole figure.
+    Driver,
+    /// Reserved by the session's processes.
+    Reserved,
+    /// Another process.
+    Process,
+    /// The CUDA contexts of the session's processes.
+    Context,
+    /// What is left.
+    Rest,
+}
+
+impl GapPartKind {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Driver => "driver",
+            Self::Reserved => "reserved",
+            Self::Process => "process",
+            Self::Context => "context",
+            Self::Rest => "rest",
+        }
+    }
+}
+
+/// A part of the driver's figure over a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GapPart {
+    /// What it is.
+    pub kind: GapPartKind,
+    /// Of another process its id,
+    pub pid: Option<u64>,
+    /// and the name of its program, without folders.
+    pub name: String,
+    /// By how much it grew, first to last sample.
+    pub grown_bytes: i64,
+    /// Its level at the last sample.
+    pub end_bytes: i64,
+}
+
+impl GapPart {
+    /// The words for people.
+    pub fn label(&self) -> String {
+        match (self.kind, self.pid) {
+            (GapPartKind::Driver, _) => "the driver's figure".to_owned(),
+            (GapPartKind::Reserved, _) => "reserved by PyTorch in these recordings".to_owned(),
+            (GapPartKind::Process, Some(pid)) => format!("process {pid} {}", self.name).trim_end().to_owned(),
+            (GapPartKind::Process, None) => "another process".to_owned(),
+            (GapPartKind::Context, _) => "CUDA contexts of the recorded processes".to_owned(),
+            (GapPartKind::Rest, _) => "the rest: libraries beside the allocator".to_owned(),
+        }
+    }
+}
+
 impl DriverGap {
+    /// The driver's figure and its parts, which add up to it; `None` when fewer than two samples lie inside `range`.
+    pub fn parts(&self, range: TimeRange) -> Option<Vec<GapPart>> {
+        let growth = self.growth(range)?;
+        let last = self.times_ns.partition_point(|&time_ns| time_ns < range.end_ns).checked_sub(1)?;
+        let part = |kind, values: &[i64], grown_bytes| GapPart {
+            kind,
+            pid: None,
+            name: String::new(),
+            grown_bytes,
+            end_bytes: values.get(last).copied().unwrap_or(0),
+        };
+        let mut parts = vec![
+            part(GapPartKind::Driver, &self.driver_used, growth.driver_used_bytes),
+            part(GapPartKind::Reserved, &self.reserved, growth.reserved_bytes),
+        ];
+        for (pid, name, grown_bytes) in &growth.others {
+            let other = self.others.iter().find(|other| other.pid == *pid);
+            let values = other.map_or(&[][..], |other| other.bytes.as_slice());
+            let name = name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+            parts.push(GapPart { pid: Some(*pid), name, ..part(GapPartKind::Process, values, *grown_bytes) });
+        }
+        // Processes that neither grew nor shrank are a part of the level all the same.
+        for other in &self.others {
+            let is_listed = growth.others.iter().any(|(pid, ..)| *pid == other.pid);
+            if !is_listed && other.bytes.get(last).is_some_and(|&bytes| bytes > 0) {
+                let name = other.name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+                let part = part(GapPartKind::Process, &other.bytes, 0);
+                parts.push(GapPart { pid: Some(other.pid), name, ..part });
+            }
+        }
+        parts.push(part(GapPartKind::Context, &self.context, growth.context_bytes));
+        parts.push(part(GapPartKind::Rest, &self.rest, growth.rest_bytes));
+        Some(parts)
+    }
+
     /// Growth from the first to the last sample within `range`; `None` when fewer than two lie inside.
     pub fn growth(&self, range: TimeRange) -> Option<GapGrowth> {
         let start = self.times_ns.partition_point(|&time_ns| time_ns < range.start_ns);
@@ -102,8 +199,9 @@ pub fn driver_gap(session: &Session, device: Device) -> Option<DriverGap> {
             Some(Owner { process, reserved, pid: None })
         })
         .collect();
-    let (driver_source, driver, offset_ns) = driver_series(session, device, &owners)?;
-    let mut users = process_series(session, driver_source, driver.device);
+    let Driver { source, series: driver, offset_ns, is_sum_of_processes } =
+        driver_series(session, device, &owners)?;
+    let mut users = process_series(session, source, driver.device);
     find_own_pids(&mut owners, &users);
     let own_pids: Vec<u64> = owners.iter().filter_map(|owner| owner.pid).collect();
 
@@ -150,6 +248,7 @@ pub fn driver_gap(session: &Session, device: Device) -> Option<DriverGap> {
         driver_device: driver.device,
         times_ns,
         driver_used: driver.bytes.clone(),
+        is_sum_of_processes,
         reserved,
         others,
         context,
@@ -214,16 +313,23 @@ impl User {
     }
 }
 
-/// The driver's curve of the device, with the offset of its source. Where the log numbers devices otherwise
-/// (`CUDA_VISIBLE_DEVICES`), the one whose curve follows reserved much better than the one of the same number.
-fn driver_series<'s>(
-    session: &'s Session,
-    device: Device,
-    owners: &[Owner<'_>],
-) -> Option<(Option<SourceId>, &'s Series, i64)> {
+/// The driver's curve of a device.
+struct Driver<'s> {
+    source: Option<SourceId>,
+    series: Cow<'s, Series>,
+    offset_ns: i64,
+    is_sum_of_processes: bool,
+}
+
+/// The driver's curve of the device. Where the log numbers devices otherwise (`CUDA_VISIBLE_DEVICES`), or the process
+/// runs on a MIG instance, the one whose curve follows reserved much better than the one of the same number. Where the
+/// driver gives no total, the sum over the processes that it lists.
+fn driver_series<'s>(session: &'s Session, device: Device, owners: &[Owner<'_>]) -> Option<Driver<'s>> {
     let curves: Vec<(Option<SourceId>, &Series, i64)> = session
         .curves()
-        .filter(|(_, _, series, _)| series.quantity == Quantity::DriverUsed && series.len() > 1)
+        .filter(|(_, _, series, _)| {
+            matches!(series.quantity, Quantity::DriverUsed | Quantity::InstanceUsed(_)) && series.len() > 1
+        })
         .map(|(source, _, series, offset_ns)| (source, series, offset_ns))
         .collect();
     let follows = |&(_, series, offset_ns): &(Option<SourceId>, &Series, i64)| {
@@ -236,12 +342,40 @@ fn driver_series<'s>(
             .collect();
         pearson(&pairs).unwrap_or(0.0)
     };
-    let same = curves.iter().find(|(_, series, _)| series.device == device);
-    let best = curves.iter().max_by(|a, b| follows(a).total_cmp(&follows(b)))?;
-    match same {
-        Some(same) if follows(same) + 0.2 >= follows(best) => Some(*same),
-        _ => (!owners.is_empty()).then_some(*best),
+    let is_same = |series: &Series| series.device == device && series.quantity == Quantity::DriverUsed;
+    let same = curves.iter().find(|(_, series, _)| is_same(series));
+    let Some(best) = curves.iter().max_by(|a, b| follows(a).total_cmp(&follows(b))) else {
+        return sum_of_processes(session, device);
+    };
+    let (source, series, offset_ns) = match same {
+        Some(same) if follows(same) + 0.2 >= follows(best) => *same,
+        _ if owners.is_empty() => return None,
+        _ => *best,
+    };
+    Some(Driver { source, series: Cow::Borrowed(series), offset_ns, is_sum_of_processes: false })
+}
+
+/// What the driver counts for all processes together at each moment of its log.
+fn sum_of_processes<'s>(session: &'s Session, device: Device) -> Option<Driver<'s>> {
+    let mut sums: BTreeMap<(Option<SourceId>, i64), BTreeMap<i64, i64>> = BTreeMap::new();
+    for (source, _, series, offset_ns) in session.curves() {
+        if series.quantity == Quantity::ProcessUsed && series.device == device {
+            let sum = sums.entry((source, offset_ns)).or_default();
+            for (&time_ns, &bytes) in series.times_ns.iter().zip(&series.bytes) {
+                let level = sum.entry(time_ns).or_insert(0);
+                *level = level.saturating_add(bytes);
+            }
+        }
     }
+    let ((source, offset_ns), sum) = sums.into_iter().max_by_key(|(_, sum)| sum.len())?;
+    let mut series = Series::new(Quantity::DriverUsed, device, false);
+    sum.into_iter().for_each(|(time_ns, bytes)| series.push(time_ns, bytes));
+    (series.len() > 1).then_some(Driver {
+        source,
+        series: Cow::Owned(series),
+        offset_ns,
+        is_sum_of_processes: true,
+    })
 }
 
 /// The board's UUID, empty when the source doesn't give it.
@@ -369,11 +503,7 @@ mod tests {
             log.series.push(series(Quantity::ProcessUsed, Some(7), other));
         }
         log.span = Some(TimeRange::new(0, 40 * S));
-        let opened = [trace, log].map(|recording| Opened {
-            path: recording.kind.name().into(),
-            recording: Arc::new(recording),
-            offset_by_hand_ns: None,
-        });
+        let opened = [trace, log].map(|recording| Opened::new(recording.kind.name(), Arc::new(recording)));
         build(&opened)
     }
 
@@ -388,6 +518,10 @@ mod tests {
         assert_eq!((growth.context_bytes, growth.rest_bytes), (0, 0));
         assert_eq!(growth.driver_used_bytes, 450 * MIB);
         assert_eq!(gap.context[15], 500 * MIB);
+        let parts = gap.parts(TimeRange::new(12 * S, 28 * S)).unwrap();
+        assert_eq!(parts[0].grown_bytes, parts[1..].iter().map(|part| part.grown_bytes).sum::<i64>());
+        assert_eq!(parts[0].end_bytes, parts[1..].iter().map(|part| part.end_bytes).sum::<i64>());
+        assert_eq!((parts[2].kind, parts[2].pid), (GapPartKind::Process, Some(7)));
     }
 
     #[test]
@@ -397,6 +531,22 @@ mod tests {
         assert_eq!(gap.context[15], 500 * MIB);
         let growth = gap.growth(TimeRange::new(12 * S, 28 * S)).unwrap();
         assert_eq!((growth.reserved_bytes, growth.rest_bytes), (150 * MIB, 300 * MIB));
+    }
+
+    /// Guards the drivers that give `[N/A]` for the whole device: GB10, WDDM.
+    #[test]
+    fn without_a_total_the_processes_are_summed() {
+        let mut session = session(true);
+        for source in &mut session.sources {
+            let series = &mut Arc::make_mut(&mut source.recording).series;
+            series.retain(|series| series.quantity != Quantity::DriverUsed);
+        }
+        let gap = driver_gap(&session, Device::cuda(0)).unwrap();
+        assert!(gap.is_sum_of_processes);
+        let growth = gap.growth(TimeRange::new(12 * S, 28 * S)).unwrap();
+        assert_eq!(growth.driver_used_bytes, 450 * MIB);
+        assert_eq!((growth.reserved_bytes, growth.other_processes_bytes), (150 * MIB, 300 * MIB));
+        assert_eq!((growth.context_bytes, growth.rest_bytes), (0, 0));
     }
 
     #[test]

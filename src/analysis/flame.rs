@@ -134,11 +134,7 @@ mod tests {
             recording.allocations.push(Allocation { size_bytes, alloc_ns: 1, stack, ..Default::default() });
         }
         recording.span = Some(TimeRange::new(0, 10));
-        let opened = align::Opened {
-            path: "s.pickle".into(),
-            recording: Arc::new(recording),
-            offset_by_hand_ns: None,
-        };
+        let opened = align::Opened::new("s.pickle", Arc::new(recording));
         let index = Index::new(Arc::new(align::build(&[opened])), UserCode::default());
         let rows: Vec<RowRef> = (0..3).map(|row| RowRef { process: ProcessId(0), row }).collect();
         let told = |order| -> Vec<(String, u64, u64)> {

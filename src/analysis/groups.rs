@@ -1,4 +1,4 @@
-//! Rows summed by call site, op, stack, module, step or size.
+//! Rows summed by call site, op, stack, module, category, step or size.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::index::NO_MODULE;
 use super::kinds::Kind;
-use super::{Index, RowRef};
+use super::{Category, Index, RowRef};
 use crate::model::{ProcessId, StackId, StrId, format_bytes_exact};
 
 /// How many ops a group names.
@@ -30,6 +30,8 @@ pub enum GroupBy {
     Stack,
     /// The module.
     Module,
+    /// What it is for, inferred.
+    Category,
     /// The training step.
     Step,
     /// The requested size.
@@ -38,7 +40,8 @@ pub enum GroupBy {
 
 impl GroupBy {
     /// All of them, in the order of menus.
-    pub const ALL: [Self; 6] = [Self::CallSite, Self::Op, Self::Stack, Self::Module, Self::Step, Self::Size];
+    pub const ALL: [Self; 7] =
+        [Self::CallSite, Self::Op, Self::Stack, Self::Module, Self::Category, Self::Step, Self::Size];
 
     /// The name on the command line and in JSON.
     pub fn name(self) -> &'static str {
@@ -47,6 +50,7 @@ impl GroupBy {
             Self::Op => "op",
             Self::Stack => "stack",
             Self::Module => "module",
+            Self::Category => "category",
             Self::Step => "step",
             Self::Size => "size",
         }
@@ -189,7 +193,7 @@ impl Sum {
 enum Cells {
     /// The kind alone tells.
     Kinds,
-    /// The steps' numbers or the sizes, and of each row its cell.
+    /// The categories, the steps' numbers or the sizes, and of each row its cell.
     Keyed { list: Vec<u64>, of_rows: Vec<u32> },
 }
 
@@ -197,13 +201,15 @@ impl Cells {
     fn of(index: &Index, rows: &[RowRef], by: GroupBy) -> Self {
         let key_of = |row: &RowRef| {
             let process = index.session.process(row.process);
-            if by == GroupBy::Size {
-                return process.allocations.size_bytes[row.row as usize];
+            match by {
+                GroupBy::Size => return process.allocations.size_bytes[row.row as usize],
+                GroupBy::Category => return index.category(*row) as u64,
+                _ => {}
             }
             let step = process.steps.get(process.allocations.step[row.row as usize] as usize);
             step.map_or(u64::MAX, |step| step.number as u64)
         };
-        if !matches!(by, GroupBy::Step | GroupBy::Size) {
+        if !matches!(by, GroupBy::Category | GroupBy::Step | GroupBy::Size) {
             return Self::Kinds;
         }
         // Each chunk numbers the keys that it meets; then those numbers become the list's.
@@ -330,7 +336,7 @@ fn key_of(index: &Index, kind: Kind, by: GroupBy) -> u64 {
         GroupBy::CallSite => label(index.call_site(kind.process, kind.stack)),
         GroupBy::Op => label(index.op(kind.process, kind.op, kind.stack)),
         GroupBy::Module => index.module(kind.process, kind.op).map_or(0, label),
-        GroupBy::Stack | GroupBy::Step | GroupBy::Size => {
+        GroupBy::Stack | GroupBy::Category | GroupBy::Step | GroupBy::Size => {
             u64::from(kind.process.0) << 32 | u64::from(kind.stack.0)
         }
     }
@@ -433,6 +439,7 @@ fn summarize(
         (GroupBy::Module, Some(kind)) => {
             index.module(kind.process, kind.op).map_or(NO_MODULE, |label| index.label(label)).to_owned()
         }
+        (GroupBy::Category, _) => Category::of_number(number).label().to_owned(),
         (GroupBy::Step, _) if number == u64::MAX => "(outside steps)".to_owned(),
         (GroupBy::Step, _) => format!("step {}", number as i64),
         (GroupBy::Size, _) => format_bytes_exact(number),

@@ -1,11 +1,11 @@
 //! What every question needs, computed once a session: labels of stacks and ops.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use super::UserCode;
 use super::kinds::Kinds;
+use super::{Categories, Category, RowRef, UserCode};
 use crate::model::{Frame, Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
 
 /// The label of allocations without a Python stack, such as those of the autograd thread.
@@ -26,6 +26,8 @@ pub struct Index {
     processes: Vec<ProcessLabels>,
     /// The pair of stack and op of every row.
     pub(super) kinds: Kinds,
+    /// What infers categories, by process; read when first asked for.
+    categories: OnceLock<Vec<Categories>>,
 }
 
 /// Labels of one process, all in the index's own string table so that processes can be grouped together.
@@ -54,7 +56,7 @@ impl Index {
             })
             .collect();
         let kinds = Kinds::new(&session);
-        Self { session, user_code, labels, processes, kinds }
+        Self { session, user_code, labels, processes, kinds, categories: OnceLock::new() }
     }
 
     /// The text of a label.
@@ -88,6 +90,15 @@ impl Index {
             .get(op.0 as usize)
             .copied()
             .filter(|label| !label.is_empty())
+    }
+
+    /// What a row is for, inferred.
+    pub fn category(&self, row: RowRef) -> Category {
+        let of_process = |process: &Process| Categories::new(process, &self.user_code);
+        let categories =
+            self.categories.get_or_init(|| self.session.processes.par_iter().map(of_process).collect());
+        let process = self.session.process(row.process);
+        categories[row.process.0 as usize].of(process, row.row as usize)
     }
 
     /// What a trace recorded of an op.

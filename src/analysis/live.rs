@@ -2,8 +2,10 @@
 
 use rayon::prelude::*;
 
-use super::{Group, GroupBy, Index, RowRef, Selection, Totals, group};
-use crate::model::{BEFORE_NS, NEVER_NS, Session, TimeRange};
+use super::net::peak_of;
+use super::query::classify;
+use super::{Group, GroupBy, Index, Query, RowClass, RowRef, Selection, Totals, group};
+use crate::model::{BEFORE_NS, NEVER_NS, Session};
 
 /// Rows alive at `at_ns`, by process, then by allocation time: allocated at or before it and freed after it.
 pub fn live(session: &Session, selection: Selection, at_ns: i64) -> Vec<RowRef> {
@@ -19,6 +21,10 @@ pub struct NetGroup {
     pub allocated: Totals,
     /// Freed in the range, whenever it was allocated.
     pub freed: Totals,
+    /// Allocated in the range, and a survivor of the query.
+    pub kept: Totals,
+    /// The highest level that what was allocated in the range reached together.
+    pub peak_bytes: u64,
 }
 
 impl NetGroup {
@@ -30,26 +36,41 @@ impl NetGroup {
 }
 
 /// What each group added in a range, the largest net first; the nets sum up to the range's net.
-pub fn net(index: &Index, selection: Selection, range: TimeRange, by: GroupBy) -> Vec<NetGroup> {
+pub fn net(index: &Index, query: &Query, by: GroupBy) -> Vec<NetGroup> {
+    let (selection, range) = (query.selection, query.range);
+    let until_ns = query.free_by.until_ns(range);
     let is_freed = |free_ns: i64| free_ns != NEVER_NS && range.contains(free_ns);
     let is_allocated = |alloc_ns: i64| alloc_ns != BEFORE_NS && range.contains(alloc_ns);
     let rows = rows_where(&index.session, selection, range.end_ns, |alloc_ns, free_ns| {
         is_allocated(alloc_ns) || is_freed(free_ns)
     });
     let mut groups: Vec<NetGroup> = group(index, &rows, by)
-        .into_iter()
+        .into_par_iter()
         .map(|group| {
-            let (mut allocated, mut freed) = (Totals::default(), Totals::default());
+            let (mut allocated, mut freed, mut kept) =
+                (Totals::default(), Totals::default(), Totals::default());
+            let mut changes = Vec::new();
             for row in &group.rows {
                 let allocation = row.get(&index.session);
-                if is_allocated(allocation.alloc_ns) {
+                let (alloc_ns, free_ns) = (allocation.alloc_ns, allocation.free_completed_ns);
+                let change = i64::try_from(allocation.size_bytes).unwrap_or(i64::MAX);
+                if is_allocated(alloc_ns) {
                     allocated.add(allocation.size_bytes);
+                    changes.push((alloc_ns, change));
+                    if is_freed(free_ns) {
+                        changes.push((free_ns, -change));
+                    }
+                    let table = &index.session.process(row.process).allocations;
+                    if classify(table, row.row as usize, until_ns) == RowClass::Kept {
+                        kept.add(allocation.size_bytes);
+                    }
                 }
-                if is_freed(allocation.free_completed_ns) {
+                if is_freed(free_ns) {
                     freed.add(allocation.size_bytes);
                 }
             }
-            NetGroup { group, allocated, freed }
+            let peak_bytes = peak_of(&mut changes);
+            NetGroup { group, allocated, freed, kept, peak_bytes }
         })
         .collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.net_bytes()));
@@ -82,8 +103,8 @@ mod tests {
 
     use super::*;
     use crate::align;
-    use crate::analysis::{UserCode, totals};
-    use crate::model::{Allocation, Clock, Recording, SourceKind};
+    use crate::analysis::{FreeBy, UserCode, totals};
+    use crate::model::{Allocation, Clock, Recording, SourceKind, TimeRange};
 
     fn index() -> Index {
         let mut recording = Recording::new(SourceKind::Snapshot, "test", Clock::Unix);
@@ -101,11 +122,7 @@ mod tests {
         }
         recording.allocations.sort_by_time();
         recording.span = Some(TimeRange::new(5, 40));
-        let opened = align::Opened {
-            path: "snapshot.pickle".into(),
-            recording: Arc::new(recording),
-            offset_by_hand_ns: None,
-        };
+        let opened = align::Opened::new("snapshot.pickle", Arc::new(recording));
         Index::new(Arc::new(align::build(&[opened])), UserCode::default())
     }
 
@@ -125,9 +142,15 @@ mod tests {
     fn nets_of_groups_sum_up_to_the_net_of_the_range() {
         let index = index();
         let range = TimeRange::new(10, 30);
-        let groups = net(&index, Selection::default(), range, GroupBy::Size);
+        let query = Query { selection: Selection::default(), range, free_by: FreeBy::RecordingEnd };
+        let groups = net(&index, &query, GroupBy::Size);
         let sum: i64 = groups.iter().map(NetGroup::net_bytes).sum();
         assert_eq!(sum, totals(&index.session, Selection::default(), range).net_bytes());
         assert_eq!(sum, 4 + 8 - 4 - 2 - 32);
+        let kept: u64 = groups.iter().map(|group| group.kept.bytes).sum();
+        assert_eq!(kept, 8, "of what was allocated in the range one row was never freed");
+        let peaks: Vec<(u64, u64)> =
+            groups.iter().map(|group| (group.peak_bytes, group.allocated.bytes)).collect();
+        assert_eq!(peaks, [(8, 8), (4, 4), (0, 0), (0, 0)]);
     }
 }

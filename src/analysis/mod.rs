@@ -25,12 +25,12 @@ pub use block_map::{BlockMap, Level, MapRequest, Piece, block_map};
 pub use call_site::{FrameOrigin, UserCode};
 pub use categories::{Categories, Category, LiveChange, by_category, live_change, peak};
 pub use compare::{Comparison, Difference, FigureDifference, Side, compare};
-pub use driver_gap::{DriverGap, GapGrowth, OtherProcess, driver_gap};
+pub use driver_gap::{DriverGap, GapGrowth, GapPart, GapPartKind, OtherProcess, driver_gap};
 pub use flame::{FlameNode, FlameOrder, flame};
 pub use groups::{Group, GroupBy, GroupRows, group};
 pub use index::Index;
 pub use live::{NetGroup, live, net};
-pub use net::{NetBy, NetNode, NetRow, module_tree, net_table};
+pub use net::{NetNode, module_tree};
 pub use processes::{ProcessSummary, compare_processes};
 pub use query::{
     Apart, DeviceFilter, FreeBy, Query, RangeTotals, RowClass, RowRef, Selection, Totals, classify, kept,

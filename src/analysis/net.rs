@@ -1,4 +1,4 @@
-//! What each module, op and step added: allocated, freed, kept and peak, as a table and as a tree of modules.
+//! What the modules added, as a tree: allocated in forward and backward, freed, kept and peak.
 //!
 //! The same as printing `memory_allocated()` before and after each block, for all blocks at once.
 
@@ -6,92 +6,57 @@ use rustc_hash::FxHashMap;
 
 use super::index::NO_MODULE;
 use super::query::classify;
-use super::{Index, Query, RowClass, RowRef, Totals};
-use crate::model::{Phase, StrId};
+use super::{Index, Query, RowClass, Totals};
+use crate::model::{Phase, ProcessId, StrId};
 
 /// What joins the parts of a module path.
 const PATH_SEPARATOR: &str = " > ";
-
-/// What net figures are summed by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum NetBy {
-    /// The module that was running, forward and backward apart.
-    #[default]
-    Module,
-    /// The op.
-    Op,
-    /// The step.
-    Step,
-}
-
-impl NetBy {
-    /// All of them, in the order of menus.
-    pub const ALL: [Self; 3] = [Self::Module, Self::Op, Self::Step];
-
-    /// The word for people and JSON.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Module => "module",
-            Self::Op => "op",
-            Self::Step => "step",
-        }
-    }
-}
-
-/// The figures of one module, op or step.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NetRow {
-    /// Which one, in words.
-    pub key: String,
-    /// The part of the step, for modules and ops.
-    pub phase: Phase,
-    /// Allocated there in the range.
-    pub allocated: Totals,
-    /// Of these, freed by the end of the range.
-    pub freed: Totals,
-    /// Of these, survivors of the query.
-    pub kept: Totals,
-    /// The highest that its own allocations reached together.
-    pub peak_bytes: u64,
-    /// The kept rows, in the order they came.
-    pub rows: Vec<RowRef>,
-}
-
-impl NetRow {
-    /// Allocated minus freed by the end of the range.
-    pub fn net_bytes(&self) -> i64 {
-        self.allocated.bytes as i64 - self.freed.bytes as i64
-    }
-}
 
 /// A module with those inside it; its figures include theirs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetNode {
     /// The module's own name: `Conv2d_0`.
     pub name: String,
-    /// Allocated in it.
+    /// How deep it lies; those that lie in no other have 0.
+    pub depth: usize,
+    /// Allocated in it in the range, all phases together.
     pub allocated: Totals,
-    /// Freed by the end of the range.
+    /// Of these, allocated by its forward.
+    pub forward: Totals,
+    /// Of these, allocated by its backward.
+    pub backward: Totals,
+    /// Of these, freed by the end of the range.
     pub freed: Totals,
-    /// Survivors of the query.
+    /// Of these, survivors of the query.
     pub kept: Totals,
-    /// The highest of any row inside.
+    /// The highest level that these reached together.
     pub peak_bytes: u64,
-    /// The modules inside, those that keep most first.
-    pub children: Vec<NetNode>,
+    /// How many modules inside follow it in the list.
+    pub descendants: usize,
 }
 
-/// Sums what is kept of one key while its rows pass by in the order of time.
+impl NetNode {
+    /// Allocated minus freed by the end of the range.
+    pub fn net_bytes(&self) -> i64 {
+        let clamp = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        clamp(self.allocated.bytes).saturating_sub(clamp(self.freed.bytes))
+    }
+}
+
+/// A module while its rows pass by.
 #[derive(Default)]
-struct Sum {
-    row: NetRow,
-    /// (time, bytes) of this key's frees, for the peak.
+struct Branch {
+    node: NetNode,
+    /// (time, bytes) of allocations and frees, for the peak.
     changes: Vec<(i64, i64)>,
+    children: Vec<usize>,
 }
 
-/// The table: what keeps most first, or steps in their order.
-pub fn net_table(index: &Index, query: &Query, by: NetBy) -> Vec<NetRow> {
-    let mut sums: FxHashMap<(u64, Phase), Sum> = FxHashMap::default();
+/// The modules in which something was allocated in the range: each before those inside it, and of siblings the one that
+/// keeps most first.
+pub fn module_tree(index: &Index, query: &Query) -> Vec<NetNode> {
+    let mut branches = vec![Branch::default()];
+    let mut path_of: FxHashMap<(ProcessId, StrId), Vec<usize>> = FxHashMap::default();
     let until_ns = query.free_by.until_ns(query.range);
     let session = &index.session;
     for id in query.selection.processes(session) {
@@ -101,63 +66,87 @@ pub fn net_table(index: &Index, query: &Query, by: NetBy) -> Vec<NetRow> {
             if !query.selection.device.admits(table.device[row]) {
                 continue;
             }
-            let op = process.ops.get(table.op[row]);
-            let phase = op.map_or(Phase::Unknown, |op| op.phase);
-            let key = match by {
-                NetBy::Module => index.module(id, table.op[row]).map_or(0, |label| u64::from(label.0)),
-                NetBy::Op => u64::from(index.op(id, table.op[row], table.stack[row]).0),
-                NetBy::Step => {
-                    process.steps.get(table.step[row] as usize).map_or(u64::MAX, |step| step.number as u64)
-                }
-            };
-            let phase = if by == NetBy::Step { Phase::Unknown } else { phase };
-            let sum = sums.entry((key, phase)).or_insert_with(|| Sum {
-                row: NetRow { key: key_text(index, by, key), phase, ..NetRow::default() },
-                changes: Vec::new(),
-            });
+            let module = index.module(id, table.op[row]);
+            let path = path_of
+                .entry((id, module.unwrap_or_default()))
+                .or_insert_with(|| path(&mut branches, module.map_or(NO_MODULE, |label| index.label(label))));
+            let phase = process.ops.get(table.op[row]).map_or(Phase::Unknown, |op| op.phase);
             let bytes = table.size_bytes[row];
-            sum.row.allocated.add(bytes);
-            if table.free_completed_ns[row] < query.range.end_ns {
-                sum.row.freed.add(bytes);
-            }
-            if classify(table, row, until_ns) == RowClass::Kept {
-                sum.row.kept.add(bytes);
-                sum.row.rows.push(RowRef { process: id, row: row as u32 });
-            }
+            let free_ns = table.free_completed_ns[row];
+            let is_kept = classify(table, row, until_ns) == RowClass::Kept;
             let change = i64::try_from(bytes).unwrap_or(i64::MAX);
-            sum.changes.push((table.alloc_ns[row], change));
-            sum.changes.push((table.free_completed_ns[row], -change));
+            for &at in &*path {
+                let Branch { node, changes, .. } = &mut branches[at];
+                node.allocated.add(bytes);
+                match phase {
+                    Phase::Forward => node.forward.add(bytes),
+                    Phase::Backward => node.backward.add(bytes),
+                    _ => {}
+                }
+                changes.push((table.alloc_ns[row], change));
+                if free_ns < query.range.end_ns {
+                    node.freed.add(bytes);
+                    changes.push((free_ns, -change));
+                }
+                if is_kept {
+                    node.kept.add(bytes);
+                }
+            }
         }
     }
-    let mut rows: Vec<(u64, NetRow)> = sums
-        .into_iter()
-        .map(|((key, _), mut sum)| {
-            sum.row.peak_bytes = peak_of(&mut sum.changes);
-            (key, sum.row)
+    for branch in &mut branches {
+        branch.node.peak_bytes = peak_of(&mut branch.changes);
+    }
+    in_order(branches)
+}
+
+/// The branches from the outermost module to the innermost of a path, made where they aren't there yet. The first branch
+/// is the root, which is no module.
+fn path(branches: &mut Vec<Branch>, text: &str) -> Vec<usize> {
+    let mut at = 0;
+    text.split(PATH_SEPARATOR)
+        .enumerate()
+        .map(|(depth, name)| {
+            let known =
+                branches[at].children.iter().copied().find(|&child| branches[child].node.name == name);
+            at = known.unwrap_or_else(|| {
+                let child = branches.len();
+                branches[at].children.push(child);
+                let node = NetNode { name: name.to_owned(), depth, ..NetNode::default() };
+                branches.push(Branch { node, ..Branch::default() });
+                child
+            });
+            at
         })
-        .collect();
-    if by == NetBy::Step {
-        rows.sort_by_key(|&(number, _)| number as i64);
-    } else {
-        rows.sort_by(|(_, a), (_, b)| {
-            (b.kept.bytes, b.allocated.bytes)
-                .cmp(&(a.kept.bytes, a.allocated.bytes))
-                .then_with(|| a.key.cmp(&b.key))
+        .collect()
+}
+
+/// The nodes as a list, each before those inside it.
+fn in_order(mut branches: Vec<Branch>) -> Vec<NetNode> {
+    for at in 0..branches.len() {
+        let mut children = std::mem::take(&mut branches[at].children);
+        // What is popped first comes first.
+        children.sort_by_key(|&child| {
+            let node = &branches[child].node;
+            (node.kept.bytes, node.allocated.bytes, std::cmp::Reverse(node.name.clone()))
         });
+        branches[at].children = children;
     }
-    rows.into_iter().map(|(_, row)| row).collect()
+    let mut nodes: Vec<NetNode> = Vec::with_capacity(branches.len());
+    let mut pending = branches[0].children.clone();
+    while let Some(at) = pending.pop() {
+        pending.extend(&branches[at].children);
+        nodes.push(std::mem::take(&mut branches[at].node));
+    }
+    for at in 0..nodes.len() {
+        let inside = nodes[at + 1..].iter().take_while(|node| node.depth > nodes[at].depth).count();
+        nodes[at].descendants = inside;
+    }
+    nodes
 }
 
-fn key_text(index: &Index, by: NetBy, key: u64) -> String {
-    match by {
-        NetBy::Module if key == 0 => NO_MODULE.to_owned(),
-        NetBy::Module | NetBy::Op => index.label(StrId(key as u32)).to_owned(),
-        NetBy::Step if key == u64::MAX => "(outside steps)".to_owned(),
-        NetBy::Step => format!("step {}", key as i64),
-    }
-}
-
-fn peak_of(changes: &mut [(i64, i64)]) -> u64 {
+/// The highest level of changes, sorted here: of those at one instant frees come first.
+pub(super) fn peak_of(changes: &mut [(i64, i64)]) -> u64 {
     changes.sort_unstable();
     let (mut level, mut peak) = (0_i64, 0_i64);
     for &(_, bytes) in changes.iter() {
@@ -167,32 +156,55 @@ fn peak_of(changes: &mut [(i64, i64)]) -> u64 {
     peak.max(0) as u64
 }
 
-/// The modules as a tree, forward and backward together; those that keep most first.
-pub fn module_tree(index: &Index, query: &Query) -> Vec<NetNode> {
-    let mut root = NetNode::default();
-    for row in net_table(index, query, NetBy::Module) {
-        let mut node = &mut root;
-        for name in row.key.split(PATH_SEPARATOR) {
-            let position = node.children.iter().position(|child| child.name == name).unwrap_or_else(|| {
-                node.children.push(NetNode { name: name.to_owned(), ..NetNode::default() });
-                node.children.len() - 1
-            });
-            node = &mut node.children[position];
-            add(&mut node.allocated, row.allocated);
-            add(&mut node.freed, row.freed);
-            add(&mut node.kept, row.kept);
-            node.peak_bytes = node.peak_bytes.max(row.peak_bytes);
-        }
-    }
-    let mut pending = vec![&mut root];
-    while let Some(node) = pending.pop() {
-        node.children.sort_by_key(|child| std::cmp::Reverse((child.kept.bytes, child.allocated.bytes)));
-        pending.extend(node.children.iter_mut());
-    }
-    root.children
-}
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
 
-fn add(sum: &mut Totals, more: Totals) {
-    sum.count += more.count;
-    sum.bytes = sum.bytes.saturating_add(more.bytes);
+    use super::*;
+    use crate::align;
+    use crate::analysis::{FreeBy, Selection, UserCode};
+    use crate::model::{Allocation, Clock, NEVER_NS, Op, Recording, SourceKind, TimeRange};
+
+    #[test]
+    fn modules_include_what_lies_inside_them() {
+        let mut recording = Recording::new(SourceKind::Trace, "test", Clock::Unix);
+        let mut op = |module: &str, phase: Phase| {
+            let module = recording.strings.intern(module);
+            let name = recording.strings.intern("aten::empty");
+            recording.ops.intern(Op { name, module, phase, ..Op::default() })
+        };
+        let conv = op("Net_0 > Conv2d_0", Phase::Forward);
+        let conv_back = op("Net_0 > Conv2d_0", Phase::Backward);
+        let relu = op("Net_0 > ReLU_0", Phase::Forward);
+        let rows =
+            [(conv, 10, NEVER_NS, 100), (conv_back, 20, 30, 40), (relu, 25, 28, 7), (relu, 30, NEVER_NS, 5)];
+        for (address, (op, alloc_ns, free_ns, size_bytes)) in rows.into_iter().enumerate() {
+            recording.allocations.push(Allocation {
+                address: address as u64 + 1,
+                size_bytes,
+                alloc_ns,
+                free_requested_ns: free_ns,
+                free_completed_ns: free_ns,
+                op,
+                ..Default::default()
+            });
+        }
+        recording.span = Some(TimeRange::new(0, 50));
+        let session = align::build(&[align::Opened::new("t.json", Arc::new(recording))]);
+        let index = Index::new(Arc::new(session), UserCode::default());
+        let query = Query {
+            selection: Selection { device: crate::analysis::DeviceFilter::All, ..Selection::default() },
+            range: TimeRange::new(0, 50),
+            free_by: FreeBy::RecordingEnd,
+        };
+        let nodes = module_tree(&index, &query);
+        let names: Vec<(&str, usize, usize)> =
+            nodes.iter().map(|node| (node.name.as_str(), node.depth, node.descendants)).collect();
+        assert_eq!(names, [("Net_0", 0, 2), ("Conv2d_0", 1, 0), ("ReLU_0", 1, 0)]);
+        let net = &nodes[0];
+        assert_eq!((net.allocated.bytes, net.freed.bytes, net.kept.bytes), (152, 47, 105));
+        assert_eq!((net.forward.bytes, net.backward.bytes, net.net_bytes()), (112, 40, 105));
+        assert_eq!(net.peak_bytes, 147);
+        assert_eq!((nodes[1].peak_bytes, nodes[2].peak_bytes), (140, 7));
+    }
 }

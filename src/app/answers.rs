@@ -9,10 +9,12 @@ use super::desk::Desk;
 use super::filter::Filter;
 use super::opening::Wake;
 use super::sorting::{self, RowColumn, Sort};
+use super::state::LiveView;
 use crate::analysis::findings::{Finding, findings};
 use crate::analysis::{
-    FlameNode, FlameOrder, FreeBy, Group, GroupBy, Index, NetGroup, Query, RangeTotals, RowRef, SegmentAt,
-    Selection, address_map, flame, group, kept, live, net, totals,
+    Category, FlameNode, FlameOrder, FreeBy, Group, GroupBy, Index, NetGroup, NetNode, Query, RangeTotals,
+    RowRef, SegmentAt, Selection, Totals, address_map, by_category, flame, group, kept, live, live_change,
+    module_tree, net, totals,
 };
 use crate::model::{Quantity, TimeRange};
 
@@ -35,6 +37,8 @@ pub struct Question {
     pub sort: Sort<RowColumn>,
     /// The instant of the live set.
     pub live_at_ns: i64,
+    /// All of the live set, or what it differs in from the range's start.
+    pub live_view: LiveView,
     /// Which end of the stacks is the root.
     pub flame_order: FlameOrder,
     /// Whether the pointer is still moving the range: then findings wait.
@@ -55,6 +59,7 @@ impl Question {
             && self.filter == other.filter
             && self.sort == other.sort
             && self.live_at_ns == other.live_at_ns
+            && self.live_view == other.live_view
             && self.flame_order == other.flame_order
             && self.is_moving == other.is_moving
     }
@@ -98,10 +103,12 @@ pub enum Part {
     Totals(TimeRange, RangeTotals, Rises),
     /// The survivors.
     Kept(Lens),
-    /// What was alive.
-    Live(i64, Lens),
+    /// What was alive, and what it is for.
+    Live(i64, Lens, Vec<(Category, Totals)>),
     /// What each group added.
     Net(Vec<NetGroup>),
+    /// What each module added.
+    Modules(Vec<NetNode>),
     /// The survivors by call stack.
     Flame(Vec<FlameNode>),
     /// The segments at the instant of the live set.
@@ -123,10 +130,14 @@ pub struct Answers {
     pub kept: Arc<Lens>,
     /// What was alive at [`Self::live_at_ns`].
     pub live: Arc<Lens>,
+    /// What [`Self::live`] is for, the largest first.
+    pub live_categories: Vec<(Category, Totals)>,
     /// The instant of [`Self::live`].
     pub live_at_ns: Option<i64>,
     /// What each group added.
     pub net: Arc<Vec<NetGroup>>,
+    /// What each module added.
+    pub modules: Arc<Vec<NetNode>>,
     /// The survivors by call stack.
     pub flame: Arc<Vec<FlameNode>>,
     /// The segments at [`Self::live_at_ns`].
@@ -145,8 +156,12 @@ impl Answers {
                 (self.totals_of, self.totals, self.rises) = (Some(range), totals, rises);
             }
             Part::Kept(lens) => self.kept = Arc::new(lens),
-            Part::Live(at_ns, lens) => (self.live_at_ns, self.live) = (Some(at_ns), Arc::new(lens)),
+            Part::Live(at_ns, lens, categories) => {
+                (self.live_at_ns, self.live) = (Some(at_ns), Arc::new(lens));
+                self.live_categories = categories;
+            }
             Part::Net(groups) => self.net = Arc::new(groups),
+            Part::Modules(nodes) => self.modules = Arc::new(nodes),
             Part::Flame(nodes) => self.flame = Arc::new(nodes),
             Part::Segments(segments) => self.segments = Arc::new(segments),
             Part::Findings(found) => (self.findings, self.has_findings) = (Arc::new(found), true),
@@ -160,8 +175,8 @@ impl Answers {
 /// When the system has no thread to give.
 pub fn start(wake: Wake) -> std::io::Result<Analyst> {
     // What is quick and seen first comes first; each step asks whether a newer question waits.
-    const STEPS: [fn(&Question) -> Part; 7] =
-        [totals_part, kept_part, live_part, net_part, flame_part, segments_part, findings_part];
+    const STEPS: [fn(&Question) -> Part; 8] =
+        [totals_part, kept_part, live_part, net_part, modules_part, flame_part, segments_part, findings_part];
     Desk::start("analysis", wake, |question: Question, reply| {
         let count = if question.is_moving { STEPS.len() - 1 } else { STEPS.len() };
         for step in &STEPS[..count] {
@@ -192,19 +207,30 @@ fn kept_part(question: &Question) -> Part {
 }
 
 fn live_part(question: &Question) -> Part {
-    let at_ns = question.live_at_ns;
-    let rows = live(question.data.session(), question.selection, at_ns);
-    Part::Live(at_ns, lens(question, rows, question.data.span()))
+    let (session, at_ns) = (question.data.session(), question.live_at_ns);
+    let change = || live_change(session, question.selection, question.range.start_ns, at_ns);
+    let rows = match question.live_view {
+        LiveView::All => live(session, question.selection, at_ns),
+        LiveView::Added => change().added,
+        LiveView::Gone => change().gone,
+    };
+    let lens = lens(question, rows, question.data.span());
+    let categories = by_category(&question.data.index, &lens.rows);
+    Part::Live(at_ns, lens, categories)
 }
 
 fn net_part(question: &Question) -> Part {
-    let mut groups = net(&question.data.index, question.selection, question.range, question.group_by);
+    let mut groups = net(&question.data.index, &question.query(), question.group_by);
     if let Ok(filter) = Filter::parse(&question.filter)
         && !filter.is_empty()
     {
         groups.retain(|net| filter.admits(&group_text(&net.group)));
     }
     Part::Net(groups)
+}
+
+fn modules_part(question: &Question) -> Part {
+    Part::Modules(module_tree(&question.data.index, &question.query()))
 }
 
 fn flame_part(question: &Question) -> Part {

@@ -7,11 +7,16 @@ use super::command::Command;
 use super::dialogs;
 use super::session_file;
 use super::sql;
-use super::state::{Choices, Dialog, ExportForm, Selected, State, Tone};
+use super::state::{Choices, Dialog, ExportForm, Selected, SettingsForm, State, Tone};
+use super::tables::Sheet;
+use super::timeline;
 use super::timeline::view::TimeView;
-use crate::model::{BEFORE_NS, NEVER_NS, SourceId, TimeRange};
+use crate::model::{BEFORE_NS, NEVER_NS, SourceId, SourceKind, TimeRange, format_count};
 use crate::report::Format;
 use crate::text::t;
+
+/// So many rows go to the clipboard; a file takes them all.
+const MAX_COPIED_ROWS: usize = 20_000;
 
 impl App {
     pub(super) fn apply(&mut self, ctx: &egui::Context, command: Command) {
@@ -46,6 +51,7 @@ impl App {
                 }
             }
             Command::SetOffset(id, offset_ns) => self.set_offset(id, offset_ns),
+            Command::SetVisibleDevices(id, devices) => self.set_visible_devices(id, devices),
             Command::MoveRange(range) => self.move_range(range),
             Command::SetRange(range) => self.set_range(range),
             Command::SuggestGrowth => self.suggest_growth(ctx),
@@ -73,6 +79,9 @@ impl App {
             Command::SortNets(column) => self.state.net_sort = self.state.net_sort.clicked(column),
             Command::SetMapPixels(pixels) => self.state.map_pixels = pixels,
             Command::SetFlat(is_flat) => self.state.is_flat = is_flat,
+            Command::SetNetView(view) => self.state.net_view = view,
+            Command::SetLiveView(view) => self.state.live_view = view,
+            Command::ToggleModule(path) => toggle(&mut self.state.looks.folded_modules, path),
             Command::SetFlameOrder(order) => self.state.flame_order = order,
             Command::ShowTab(tab) => self.state.tab = tab,
             Command::FocusFilter => self.state.wants_filter_focus = true,
@@ -94,11 +103,25 @@ impl App {
             Command::ToggleCurve(label) => toggle(&mut self.state.looks.switched_curves, label),
             Command::ToggleSource(path) => toggle(&mut self.state.looks.hidden_sources, path),
             Command::ToggleTrack(name) => toggle(&mut self.state.looks.folded_tracks, name),
+            Command::MoveTrack(name, by) => self.move_track(name, by),
+            Command::ToggleColumn(table, name) => {
+                toggle(&mut self.state.looks.hidden_columns, (table, name));
+            }
+            Command::ToggleExactBytes => self.state.settings.exact_bytes ^= true,
+            Command::CopyTable => self.copy_table(ctx),
+            Command::AskToSaveTable => {
+                let folder = self.state.opened.first().and_then(|file| file.path.parent()).map(PathBuf::from);
+                let path = folder.unwrap_or_default().join("vramscope-table.csv");
+                self.state.dialog = Some(Dialog::SaveTable(path.display().to_string()));
+            }
+            Command::SaveTable(path) => self.save_table(ctx, path),
             Command::ResizeTrack(name, height) => {
                 self.state.looks.heights.insert(name, height.clamp(40.0, 800.0));
             }
             Command::ToggleSources => self.state.looks.is_sources_folded ^= true,
             Command::ToggleAllFrames => self.state.settings.shows_all_frames ^= true,
+            Command::AskForSettings => self.ask_for_settings(),
+            Command::Set(form) => self.set(ctx, &form),
             Command::ToggleDetails => self.state.looks.is_details_folded ^= true,
             Command::SetTheme(theme) => ctx.set_theme(theme),
             Command::SetLanguage(language) => {
@@ -275,10 +298,82 @@ impl App {
         let Some(path) = self.state.opened.get(id.0 as usize).map(|file| file.path.clone()) else { return };
         self.choose(|choices| {
             match offset_ns {
-                Some(offset_ns) => choices.offsets_ns.insert(path, offset_ns),
-                None => choices.offsets_ns.remove(&path),
+                Some(offset_ns) => choices.placement.offsets_ns.insert(path, offset_ns),
+                None => choices.placement.offsets_ns.remove(&path),
             };
         });
+    }
+
+    fn set_visible_devices(&mut self, id: SourceId, devices: Vec<i8>) {
+        let Some(path) = self.state.opened.get(id.0 as usize).map(|file| file.path.clone()) else { return };
+        self.choose(|choices| {
+            let known = &mut choices.placement.visible_devices;
+            if devices.is_empty() {
+                known.remove(&path)
+            } else {
+                known.insert(path, devices)
+            };
+        });
+    }
+
+    fn move_track(&mut self, name: &'static str, by: i32) {
+        let mut order = timeline::order(&self.state.looks.track_order);
+        let Some(at) = order.iter().position(|&track| track == name) else { return };
+        let to = at.saturating_add_signed(by as isize).min(order.len() - 1);
+        order.swap(at, to);
+        self.state.looks.track_order = order;
+    }
+
+    fn copy_table(&mut self, ctx: &egui::Context) {
+        let Some(sheet) = Sheet::of(&self.state) else { return };
+        ctx.copy_text(sheet.to_text(MAX_COPIED_ROWS));
+        let (count, all) = (sheet.len().min(MAX_COPIED_ROWS) as u64, sheet.len() as u64);
+        let text = match count == all {
+            true => format!("{} rows copied", format_count(count)),
+            false => format!("the first {} of {} rows copied", format_count(count), format_count(all)),
+        };
+        self.say(ctx, Tone::Good, text);
+    }
+
+    fn save_table(&mut self, ctx: &egui::Context, path: PathBuf) {
+        let Some(sheet) = Sheet::of(&self.state).filter(|_| self.exporting.is_none()) else { return };
+        let write = move || {
+            crate::report::write_file(&path, |file| sheet.write(&mut std::io::BufWriter::new(file)))
+                .map_err(|error| format!("{error:#}"))?;
+            Ok(path)
+        };
+        match dialogs::Worker::start("table", self.wake(ctx), write) {
+            Ok(worker) => self.exporting = Some(worker),
+            Err(error) => self.say(ctx, Tone::Error, format!("no thread for the table: {error}")),
+        }
+    }
+
+    fn ask_for_settings(&mut self) {
+        let settings = &self.state.settings;
+        self.state.dialog = Some(Dialog::Settings(SettingsForm {
+            user_code: settings.user_code.join("\n"),
+            log_pattern: settings.log_pattern.clone(),
+        }));
+    }
+
+    /// Call sites are told anew when other code is the user's, and logs are read again by another pattern.
+    fn set(&mut self, ctx: &egui::Context, form: &SettingsForm) {
+        let lines = form.user_code.lines().map(str::trim).filter(|line| !line.is_empty());
+        let user_code: Vec<String> = lines.map(str::to_owned).collect();
+        let log_pattern = form.log_pattern.trim().to_owned();
+        let settings = &mut self.state.settings;
+        let is_other_code = settings.user_code != user_code;
+        let is_other_pattern = settings.log_pattern != log_pattern;
+        (settings.user_code, settings.log_pattern) = (user_code, log_pattern);
+        self.state.dialog = None;
+        if is_other_code && !self.state.opened.is_empty() {
+            self.rebuild(ctx, self.state.opened.clone());
+        }
+        if is_other_pattern {
+            let is_log = |file: &&crate::align::Opened| file.recording.kind == SourceKind::TrainingLog;
+            let logs = self.state.opened.iter().filter(is_log).map(|file| file.path.clone()).collect();
+            self.open(ctx, logs);
+        }
     }
 
     fn ask_for_report(&mut self, ctx: &egui::Context) {
@@ -346,10 +441,13 @@ impl App {
             return;
         }
         for file in &mut opened {
-            file.offset_by_hand_ns = self.state.choices.offsets_ns.get(&file.path).copied();
+            let placement = &self.state.choices.placement;
+            file.offset_by_hand_ns = placement.offsets_ns.get(&file.path).copied();
+            file.visible_devices = placement.visible_devices.get(&file.path).cloned().unwrap_or_default();
         }
-        self.built_offsets_ns = self.state.choices.offsets_ns.clone();
-        match super::opening::Building::start(opened, self.wake(ctx)) {
+        self.built_with = self.state.choices.placement.clone();
+        let user_code = self.state.settings.user_code();
+        match super::opening::Building::start(opened, user_code, self.wake(ctx)) {
             Ok(building) => self.building = Some(building),
             Err(error) => self.say(ctx, Tone::Error, format!("no thread to put files together: {error}")),
         }

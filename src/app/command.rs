@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::sorting::{GroupColumn, NetColumn, RowColumn};
-use super::state::{Dialog, ExportForm, Note, Selected, Tab};
+use super::state::{Dialog, ExportForm, LiveView, NetView, Note, Selected, SettingsForm, Tab};
 use crate::analysis::{FlameOrder, FreeBy, GroupBy, Selection};
 use crate::model::{SourceId, TimeRange};
 use crate::text::Language;
@@ -31,6 +31,8 @@ pub enum Command {
     CancelAll,
     /// Set an offset by hand, or let it be found again.
     SetOffset(SourceId, Option<i64>),
+    /// Number the GPUs of a driver's log as `CUDA_VISIBLE_DEVICES` lists them; empty as the log does.
+    SetVisibleDevices(SourceId, Vec<i8>),
 
     /// Brush: the pointer is still moving it.
     MoveRange(TimeRange),
@@ -78,6 +80,12 @@ pub enum Command {
     SetMapPixels(Option<[u32; 2]>),
     /// List allocations one by one, or groups.
     SetFlat(bool),
+    /// What the net tab shows.
+    SetNetView(NetView),
+    /// What the live tab shows.
+    SetLiveView(LiveView),
+    /// Fold the modules inside one, or unfold them.
+    ToggleModule(String),
     /// Which end of the stacks is the root of the flame graph.
     SetFlameOrder(FlameOrder),
     /// Bring a tab to the front.
@@ -104,6 +112,18 @@ pub enum Command {
     ToggleSource(PathBuf),
     /// Fold a track or unfold it.
     ToggleTrack(&'static str),
+    /// Move a track up (−1) or down (1).
+    MoveTrack(&'static str, i32),
+    /// Hide a column of a table or show it, by table and name.
+    ToggleColumn(&'static str, &'static str),
+    /// Write figures to the last byte, or in units that suit them.
+    ToggleExactBytes,
+    /// Copy the table in front.
+    CopyTable,
+    /// Open the dialog that saves the table in front.
+    AskToSaveTable,
+    /// Write the table in front as CSV.
+    SaveTable(PathBuf),
     /// Give a track another height, in points.
     ResizeTrack(&'static str, f32),
     /// Fold the sources panel or unfold it.
@@ -112,6 +132,10 @@ pub enum Command {
     ToggleDetails,
     /// Show or hide C++ frames that only pass a call on.
     ToggleAllFrames,
+    /// Open the dialog of the settings.
+    AskForSettings,
+    /// Change the settings; what they change is read again.
+    Set(SettingsForm),
     /// Dark, light, or as the system.
     SetTheme(egui::ThemePreference),
 

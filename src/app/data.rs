@@ -6,7 +6,7 @@ use super::lanes::{self, ShownLane};
 use super::timeline::pyramid::Pyramid;
 use crate::align::{self, Opened};
 use crate::analysis::growth::{self, Suggestion};
-use crate::analysis::{DeviceFilter, Index, Selection, UserCode};
+use crate::analysis::{DeviceFilter, DriverGap, Index, Selection, UserCode, driver_gap};
 use crate::model::{Device, MarkerKind, ProcessId, Quantity, Session, SourceId, StackId, TimeRange};
 
 /// A session made ready to be shown.
@@ -26,6 +26,8 @@ pub struct Data {
     ranks: Vec<u32>,
     /// Slices of traces, ready to be drawn.
     pub lanes: Vec<ShownLane>,
+    /// What the driver counts beside the allocator, by device.
+    pub gaps: Vec<DriverGap>,
 }
 
 /// A curve ready to be drawn, on Unix time.
@@ -75,9 +77,9 @@ pub struct ShownMarker {
 
 impl Data {
     /// Joins files into a session and computes what every view needs. Slow: not on the UI thread.
-    pub fn build(opened: &[Opened]) -> Self {
+    pub fn build(opened: &[Opened], user_code: UserCode) -> Self {
         let session = Arc::new(align::build(opened));
-        let index = Arc::new(Index::new(session.clone(), UserCode::default()));
+        let index = Arc::new(Index::new(session.clone(), user_code));
         let curves = curves_of(&session);
         let peak = peak_of(&curves);
         let suggestions = growth::suggest(&index, Selection::default());
@@ -85,7 +87,10 @@ impl Data {
         markers.sort_by_key(|marker| marker.time_ns);
         let ranks = ranks_of(&index);
         let lanes = lanes::lanes_of(&session);
-        Self { index, curves, suggestions, peak, markers, ranks, lanes }
+        let mut data = Self { index, curves, suggestions, peak, markers, ranks, lanes, gaps: Vec::new() };
+        data.gaps =
+            data.devices().into_iter().filter_map(|device| driver_gap(data.session(), device)).collect();
+        data
     }
 
     /// The rank of the call site of an allocation, which picks its colour.

@@ -11,7 +11,7 @@ use super::command::Command;
 use super::keys;
 use super::opening::Wake;
 use super::session_file;
-use super::state::{Dialog, ExportForm, Note, State, Tone};
+use super::state::{Dialog, ExportForm, Note, SettingsForm, State, Tone};
 use super::theme::Palette;
 use crate::report::{self, Format};
 
@@ -129,10 +129,10 @@ impl App {
             match result {
                 Ok(Ok(path)) => {
                     self.state.dialog = None;
-                    self.say(ctx, Tone::Good, format!("Report written: {}", path.display()));
+                    self.say(ctx, Tone::Good, format!("Written: {}", path.display()));
                 }
                 Ok(Err(error)) => self.say(ctx, Tone::Error, error),
-                Err(()) => self.say(ctx, Tone::Error, "the report could not be made; nothing was written"),
+                Err(()) => self.say(ctx, Tone::Error, "the file could not be made; nothing was written"),
             }
         }
     }
@@ -171,8 +171,10 @@ pub fn show(ctx: &Context, state: &State, is_exporting: bool, commands: &mut Vec
             Dialog::Log => show_log(ui, state),
             Dialog::OpenPath(path) => show_open_path(ui, path, commands),
             Dialog::SaveSession(path) => show_save_session(ui, path, commands),
+            Dialog::SaveTable(path) => show_save_table(ui, path, commands),
             Dialog::AddNote(time_ns, text) => show_add_note(ui, *time_ns, text, commands),
             Dialog::Export(form) => show_export(ui, form, is_exporting, commands),
+            Dialog::Settings(form) => show_settings(ui, form, commands),
         }
         if matches!(dialog, Dialog::Keys | Dialog::About | Dialog::Log) {
             ui.add_space(8.0);
@@ -241,6 +243,12 @@ fn show_save_session(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
     }
 }
 
+fn show_save_table(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
+    if let Some(text) = ask_text(ui, ["Save table", "Path", "Save"], path, Dialog::SaveTable, commands) {
+        commands.push(Command::SaveTable(PathBuf::from(text)));
+    }
+}
+
 fn show_add_note(ui: &mut Ui, time_ns: i64, text: &str, commands: &mut Vec<Command>) {
     let again = |text| Dialog::AddNote(time_ns, text);
     if let Some(text) = ask_text(ui, ["Add note", "Note", "Add"], text, again, commands) {
@@ -282,6 +290,43 @@ fn ask_text(
         commands.push(Command::CloseDialog);
         text.trim().to_owned()
     })
+}
+
+fn show_settings(ui: &mut Ui, form: &SettingsForm, commands: &mut Vec<Command>) {
+    let mut now = form.clone();
+    ui.heading("Settings");
+    ui.add_space(6.0);
+    let label =
+        ui.label("Your own code although it lies in an installed package: a part of its path, one a line");
+    let field = egui::TextEdit::multiline(&mut now.user_code).desired_rows(3).desired_width(f32::INFINITY);
+    ui.add(field).labelled_by(label.id);
+    ui.add_space(6.0);
+    let label = ui.label("A regular expression that finds memory figures in logs of your own");
+    let field = egui::TextEdit::singleline(&mut now.log_pattern).desired_width(f32::INFINITY);
+    ui.add(field.hint_text(r"step (?P<step>\d+) .* vram (?P<allocated>[\d.]+ ?GB)")).labelled_by(label.id);
+    ui.weak(
+        "Groups named allocated, reserved, max_allocated, max_reserved, mem and step; one group without a name is allocated memory.",
+    );
+    let wrong = Some(now.log_pattern.trim())
+        .filter(|pattern| !pattern.is_empty())
+        .and_then(|pattern| regex::Regex::new(pattern).err());
+    if let Some(error) = &wrong {
+        // The last line says what is wrong; those before it draw where.
+        let text = error.to_string();
+        ui.colored_label(Palette::of(ui.visuals()).error, text.lines().last().unwrap_or_default());
+    }
+    if now != *form {
+        commands.push(Command::ShowDialog(Dialog::Settings(now.clone())));
+    }
+    ui.add_space(8.0);
+    ui.horizontal(|ui| {
+        if ui.add_enabled(wrong.is_none(), egui::Button::new("Apply")).clicked() {
+            commands.push(Command::Set(now));
+        }
+        if ui.button("Cancel").clicked() {
+            commands.push(Command::CloseDialog);
+        }
+    });
 }
 
 fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mut Vec<Command>) {

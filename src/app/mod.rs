@@ -41,11 +41,12 @@ pub use command::Command;
 use dialogs::{Picked, Worker};
 use opening::{Building, Opening, Outcome, Wake};
 use scene::Scene;
-use state::Choices;
+use state::{Choices, Placement};
 pub use state::{Dialog, ExportForm, Selected, State, Tab, Tone};
 use timeline::view::TimeView;
 use timeline::{MapQuestion, Mapper};
 
+use crate::align::Opened;
 use crate::analysis::MapRequest;
 use crate::text::Language;
 
@@ -119,7 +120,7 @@ pub struct App {
     state: State,
     opening: Option<Opening>,
     building: Option<Building>,
-    built_offsets_ns: BTreeMap<PathBuf, i64>,
+    built_with: Placement,
     analyst: Option<Analyst>,
     asked: Option<Question>,
     mapper: Option<Mapper>,
@@ -127,6 +128,7 @@ pub struct App {
     waiting: Vec<PathBuf>,
     dropped: Vec<PathBuf>,
     dropped_at_s: f64,
+    preloaded: Vec<Opened>,
     picking: Option<Worker<Picked>>,
     exporting: Option<Worker<Result<PathBuf, String>>>,
     asking_sql: Option<Worker<Result<Arc<sql::Answer>, String>>>,
@@ -143,7 +145,7 @@ impl App {
             state: State::default(),
             opening: None,
             building: None,
-            built_offsets_ns: BTreeMap::new(),
+            built_with: Placement::default(),
             analyst: None,
             asked: None,
             mapper: None,
@@ -151,6 +153,7 @@ impl App {
             waiting: Vec::new(),
             dropped: paths,
             dropped_at_s: 0.0,
+            preloaded: Vec::new(),
             picking: None,
             exporting: None,
             asking_sql: None,
@@ -159,6 +162,11 @@ impl App {
             modified: BTreeMap::new(),
             was_focused: true,
         }
+    }
+
+    /// An app that shows what was read already.
+    pub fn of(opened: Vec<Opened>) -> Self {
+        Self { preloaded: opened, ..Self::new(Vec::new()) }
     }
 
     /// What the window knows.
@@ -171,7 +179,7 @@ impl App {
         let is_answered = !self.analyst.as_ref().is_some_and(Analyst::is_busy);
         let is_mapped = !self.mapper.as_ref().is_some_and(Mapper::is_busy);
         let is_reading = self.opening.is_some() || self.building.is_some();
-        let is_waiting = !self.waiting.is_empty() || !self.dropped.is_empty();
+        let is_waiting = !self.waiting.is_empty() || !self.dropped.is_empty() || !self.preloaded.is_empty();
         is_answered
             && is_mapped
             && !is_reading
@@ -189,6 +197,10 @@ impl App {
         }
         self.notice_changes(ctx);
         self.take_dropped(ctx);
+        if !self.preloaded.is_empty() {
+            let opened = std::mem::take(&mut self.preloaded);
+            self.rebuild(ctx, opened);
+        }
         self.poll_opening(ctx);
         self.poll_building(ctx);
         self.poll_dialogs(ctx);
@@ -198,7 +210,7 @@ impl App {
         }
         if self.building.is_none()
             && self.state.data.is_some()
-            && self.built_offsets_ns != self.state.choices.offsets_ns
+            && self.built_with != self.state.choices.placement
         {
             self.rebuild(ctx, self.state.opened.clone());
         }
@@ -274,7 +286,7 @@ impl App {
     }
 
     fn start_opening(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
-        match Opening::start(paths, self.wake(ctx)) {
+        match Opening::start(paths, self.state.settings.log_pattern(), self.wake(ctx)) {
             Ok(opening) => self.opening = Some(opening),
             Err(error) => self.say(ctx, Tone::Error, format!("no thread to read files on: {error}")),
         }
@@ -349,7 +361,7 @@ impl App {
         }
         opened.sort_by(|a, b| a.path.cmp(&b.path));
         if let Some(restored) = &self.restoring {
-            self.state.choices.offsets_ns = restored.offsets_ns.clone();
+            self.state.choices.placement = restored.placement.clone();
         }
         self.rebuild(ctx, opened);
     }
@@ -410,6 +422,7 @@ impl App {
             filter: state.choices.filter.clone(),
             sort: state.row_sort,
             live_at_ns: state.live_at_ns(&data),
+            live_view: state.live_view,
             flame_order: state.flame_order,
             is_moving: state.is_brushing,
             data,

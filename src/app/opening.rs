@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use regex::Regex;
+
 use super::data::Data;
 use crate::align::Opened;
+use crate::analysis::UserCode;
 use crate::import::{self, ImportError, Progress};
 use crate::model::Recording;
 
@@ -67,11 +70,11 @@ impl Opening {
     ///
     /// # Errors
     /// When the system has no thread to give.
-    pub fn start(paths: Vec<PathBuf>, wake: Wake) -> std::io::Result<Self> {
+    pub fn start(paths: Vec<PathBuf>, log_pattern: Option<Regex>, wake: Wake) -> std::io::Result<Self> {
         let (sender, messages) = channel();
         std::thread::Builder::new()
             .name("open".to_owned())
-            .spawn(move || read_all(&paths, &sender, &wake))?;
+            .spawn(move || read_all(&paths, log_pattern.as_ref(), &sender, &wake))?;
         Ok(Self { files: Vec::new(), messages, recordings: Vec::new(), errors: Vec::new(), skipped: 0 })
     }
 
@@ -97,11 +100,7 @@ impl Opening {
         let Some(file) = self.files.get_mut(at) else { return };
         file.is_done = true;
         match result {
-            Ok(recording) => self.recordings.push(Opened {
-                path: file.path.clone(),
-                recording: Arc::new(recording),
-                offset_by_hand_ns: None,
-            }),
+            Ok(recording) => self.recordings.push(Opened::new(&file.path, Arc::new(recording))),
             Err(ImportError::Unknown { .. } | ImportError::Empty { .. }) if file.is_from_folder => {
                 self.skipped += 1;
             }
@@ -120,7 +119,7 @@ impl Opening {
 /// Asks the window to look again.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-fn read_all(paths: &[PathBuf], sender: &Sender<Message>, wake: &Wake) {
+fn read_all(paths: &[PathBuf], log_pattern: Option<&Regex>, sender: &Sender<Message>, wake: &Wake) {
     let files: Vec<File> = paths
         .iter()
         .flat_map(|path| {
@@ -151,7 +150,8 @@ fn read_all(paths: &[PathBuf], sender: &Sender<Message>, wake: &Wake) {
                 loop {
                     let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
                     let Some((at, path, progress)) = next else { return };
-                    if sender.send(Message::Read(at, Box::new(read_one(&path, &progress)))).is_err() {
+                    let result = read_one(&path, log_pattern, &progress);
+                    if sender.send(Message::Read(at, Box::new(result))).is_err() {
                         return;
                     }
                     wake();
@@ -167,11 +167,11 @@ fn read_all(paths: &[PathBuf], sender: &Sender<Message>, wake: &Wake) {
     wake();
 }
 
-fn read_one(path: &Path, progress: &Progress) -> Result<Recording, ImportError> {
+fn read_one(path: &Path, log_pattern: Option<&Regex>, progress: &Progress) -> Result<Recording, ImportError> {
     if progress.is_cancelled() {
         return Err(ImportError::Cancelled { file: path.display().to_string() });
     }
-    import::import_path(path, progress)
+    import::import_path_with(path, log_pattern, progress)
 }
 
 /// What a session was built from, and the session.
@@ -187,10 +187,10 @@ impl Building {
     ///
     /// # Errors
     /// When the system has no thread to give.
-    pub fn start(opened: Vec<Opened>, wake: Wake) -> std::io::Result<Self> {
+    pub fn start(opened: Vec<Opened>, user_code: UserCode, wake: Wake) -> std::io::Result<Self> {
         let (sender, result) = channel();
         std::thread::Builder::new().name("session".to_owned()).spawn(move || {
-            let data = Arc::new(Data::build(&opened));
+            let data = Arc::new(Data::build(&opened, user_code));
             if sender.send((opened, data)).is_ok() {
                 wake();
             }

@@ -1,14 +1,13 @@
 //! A session as a small file: which sources, at which offsets, the range, filters and notes. The sources stay where
 //! they are.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::state::{Choices, Note};
+use super::state::{Choices, Note, Placement};
 use crate::analysis::{FreeBy, GroupBy};
 use crate::model::TimeRange;
 
@@ -45,6 +44,8 @@ struct SourceEntry {
     fingerprint: String,
     #[serde(default)]
     offset_ns: Option<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    visible_devices: Vec<i8>,
 }
 
 /// A session file that was read.
@@ -71,7 +72,8 @@ pub fn save(path: &Path, sources: &[PathBuf], choices: &Choices) -> Result<(), S
             .map(|source| SourceEntry {
                 path: source.strip_prefix(&folder).unwrap_or(source).to_owned(),
                 fingerprint: fingerprint(source).unwrap_or_default(),
-                offset_ns: choices.offsets_ns.get(source).copied(),
+                offset_ns: choices.placement.offsets_ns.get(source).copied(),
+                visible_devices: choices.placement.visible_devices.get(source).cloned().unwrap_or_default(),
             })
             .collect(),
         range_ns: choices.range.map(|range| [range.start_ns, range.end_ns]),
@@ -106,7 +108,7 @@ pub fn load(path: &Path) -> Result<Loaded, String> {
     }
     let folder = folder_of(path);
     let mut loaded = Loaded { paths: Vec::new(), choices: choices_of(&file), warnings: Vec::new() };
-    let mut offsets_ns = BTreeMap::new();
+    let mut placement = Placement::default();
     for source in &file.sources {
         let whole = folder.join(&source.path);
         match fingerprint(&whole) {
@@ -120,11 +122,14 @@ pub fn load(path: &Path) -> Result<Loaded, String> {
             }
         }
         if let Some(offset_ns) = source.offset_ns {
-            offsets_ns.insert(whole.clone(), offset_ns);
+            placement.offsets_ns.insert(whole.clone(), offset_ns);
+        }
+        if !source.visible_devices.is_empty() {
+            placement.visible_devices.insert(whole.clone(), source.visible_devices.clone());
         }
         loaded.paths.push(whole);
     }
-    loaded.choices.offsets_ns = offsets_ns;
+    loaded.choices.placement = placement;
     Ok(loaded)
 }
 
@@ -163,6 +168,8 @@ fn fingerprint(path: &Path) -> std::io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -178,7 +185,10 @@ mod tests {
             free_by: FreeBy::RangeEnd,
             group_by: GroupBy::Op,
             filter: "conv".to_owned(),
-            offsets_ns: BTreeMap::from([(sources[0].clone(), -3)]),
+            placement: Placement {
+                offsets_ns: BTreeMap::from([(sources[0].clone(), -3)]),
+                visible_devices: BTreeMap::from([(sources[1].clone(), vec![2, 3])]),
+            },
             notes: vec![Note { time_ns: 7, text: "here".to_owned() }],
             ..Default::default()
         };

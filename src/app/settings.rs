@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::UserCode;
 use crate::text::Language;
 
 /// Under which key it is stored.
@@ -20,14 +22,30 @@ pub struct Settings {
     pub recent: Vec<PathBuf>,
     /// Whether stacks show C++ frames too that only pass a call on.
     pub shows_all_frames: bool,
+    /// Whether figures are written to the last byte.
+    pub exact_bytes: bool,
     /// The language that was chosen; `None` follows the system.
     pub language: Option<Language>,
+    /// Parts of paths that are the user's own code although they lie in an installed package.
+    pub user_code: Vec<String>,
+    /// A regular expression that finds memory figures in the user's own logs; empty for none.
+    pub log_pattern: String,
 }
 
 impl Settings {
     /// The language to speak.
     pub fn language(&self) -> Language {
         self.language.unwrap_or_else(Language::of_system)
+    }
+
+    /// What is the user's own code.
+    pub fn user_code(&self) -> UserCode {
+        UserCode { paths: self.user_code.clone(), ..UserCode::default() }
+    }
+
+    /// The user's pattern for logs, if there is one that can be used.
+    pub fn log_pattern(&self) -> Option<Regex> {
+        Some(self.log_pattern.trim()).filter(|pattern| !pattern.is_empty()).and_then(|it| Regex::new(it).ok())
     }
 
     /// Remembers what was opened.

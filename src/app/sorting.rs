@@ -55,6 +55,8 @@ pub enum NetColumn {
     Net,
     Allocated,
     Freed,
+    Kept,
+    Peak,
     Key,
 }
 
@@ -99,6 +101,8 @@ pub fn order_of_nets(groups: &[NetGroup], sort: Sort<NetColumn>) -> Vec<u32> {
         NetColumn::Net => order(groups.len(), |at| groups[at].net_bytes(), sort.is_descending),
         NetColumn::Allocated => order(groups.len(), |at| groups[at].allocated.bytes, sort.is_descending),
         NetColumn::Freed => order(groups.len(), |at| groups[at].freed.bytes, sort.is_descending),
+        NetColumn::Kept => order(groups.len(), |at| groups[at].kept.bytes, sort.is_descending),
+        NetColumn::Peak => order(groups.len(), |at| groups[at].peak_bytes, sort.is_descending),
         NetColumn::Key => order(groups.len(), |at| groups[at].group.key.as_str(), sort.is_descending),
     }
 }

@@ -6,8 +6,9 @@ use super::command::Command;
 use super::empty;
 use super::opening::Opening;
 use super::scene::Scene;
+use crate::align;
 use crate::model::time::{format_duration, format_offset};
-use crate::model::{AlignmentMethod, Clock, Source, SourceId, format_count};
+use crate::model::{AlignmentMethod, Clock, Source, SourceId, SourceKind, format_count};
 
 /// Draws the panel.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, opening: Option<&Opening>) {
@@ -91,10 +92,12 @@ fn show_source(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source
     if source.recording.clock != Clock::Unix || alignment.method == AlignmentMethod::ByHand {
         offset(ui, scene, id, source);
     }
+    visible_devices(ui, scene, id, source);
     if alignment.outside > 0 {
         let text = format!("{} points outside the other sources", format_count(alignment.outside));
         ui.label(RichText::new(text).small().color(scene.palette.warning));
     }
+    recognised(ui, source);
     warnings(ui, scene, source);
 }
 
@@ -113,6 +116,9 @@ fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
                 .span()
                 .map_or_else(String::new, |span| format_offset(span.start_ns, scene.data.span().start_ns))
         ));
+        if response.dragged() || response.has_focus() {
+            dry_run(ui, scene, id, (seconds * 1e9) as i64);
+        }
         if response.dragged() {
             ui.data_mut(|data| data.insert_temp(key, seconds));
         } else if (response.drag_stopped() || response.changed() || dragged.is_some())
@@ -124,11 +130,85 @@ fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
                 scene.ask(Command::SetOffset(id, Some(offset_ns)));
             }
         }
+        if let Some(lag_ns) = source.alignment.lag_ns {
+            let button = ui.small_button("Apply lag").on_hover_text(format!(
+                "Its figures come about {} after the allocator's: move it by that much",
+                format_duration(lag_ns)
+            ));
+            if button.clicked() {
+                scene.ask(Command::SetOffset(id, Some(now_ns.saturating_sub(lag_ns))));
+            }
+        }
         if source.alignment.method == AlignmentMethod::ByHand
             && ui.small_button("Auto").on_hover_text("Find the offset again").clicked()
         {
             scene.ask(Command::SetOffset(id, None));
         }
+    });
+}
+
+/// What the offset under the pointer would do, before it is applied.
+fn dry_run(ui: &mut Ui, scene: &Scene<'_>, id: SourceId, offset_ns: i64) {
+    let Some(run) = align::dry_run(scene.data.session(), id, offset_ns) else { return };
+    let start = format_offset(run.span.start_ns, scene.data.span().start_ns);
+    let text = format!(
+        "would begin at {start}; {} of {} points outside the others",
+        format_count(run.outside),
+        format_count(run.points)
+    );
+    let color = if run.outside > 0 { scene.palette.warning } else { scene.palette.weak_text };
+    ui.label(RichText::new(text).small().color(color));
+}
+
+/// Which GPUs of a driver's log the run saw, where the log knows several.
+fn visible_devices(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
+    let is_drivers = source.kind() == SourceKind::NvidiaSmi;
+    if !is_drivers || source.recording.devices.len() < 2 {
+        return;
+    }
+    let chosen = scene.state.choices.placement.visible_devices.get(&source.path);
+    let now = chosen
+        .map_or_else(String::new, |devices| devices.iter().map(i8::to_string).collect::<Vec<_>>().join(","));
+    ui.horizontal(|ui| {
+        let label = ui.label(RichText::new("visible devices").small());
+        let key = egui::Id::unique("visible devices").with(id.0);
+        let mut text: String = ui.data(|data| data.get_temp(key)).unwrap_or_else(|| now.clone());
+        let field = egui::TextEdit::singleline(&mut text).desired_width(70.0).hint_text("0,1,…");
+        let response = ui.add(field).labelled_by(label.id).on_hover_text(
+            "The GPUs of this log that the run saw, as CUDA_VISIBLE_DEVICES lists them: 2,3 when its cuda:0 is GPU 2",
+        );
+        if response.has_focus() {
+            ui.data_mut(|data| data.insert_temp(key, text));
+        } else if response.lost_focus() {
+            ui.data_mut(|data| data.remove::<String>(key));
+            let devices: Option<Vec<i8>> =
+                text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(|one| one.parse().ok()).collect();
+            if let Some(devices) = devices
+                && text.trim() != now
+            {
+                scene.ask(Command::SetVisibleDevices(id, devices));
+            }
+        }
+    });
+}
+
+/// What a log was read by: the words or the pattern, and the first lines that have them.
+fn recognised(ui: &mut Ui, source: &Source) {
+    let facts = &source.recording.facts;
+    let lines: Vec<&str> =
+        facts.iter().filter(|(name, _)| name == "recognised").map(|(_, text)| text.as_str()).collect();
+    if lines.is_empty() {
+        return;
+    }
+    let title = RichText::new("What was recognised").small();
+    egui::CollapsingHeader::new(title).id_salt(("recognised", &source.path)).show(ui, |ui| {
+        if let Some((_, words)) = facts.iter().find(|(name, _)| name == "pattern") {
+            ui.add(Label::new(RichText::new(format!("by: {words}")).small()).wrap());
+        }
+        for line in lines {
+            ui.add(Label::new(RichText::new(line).small()).wrap());
+        }
+        ui.weak(RichText::new("View > Settings sets a pattern of your own.").small());
     });
 }
 

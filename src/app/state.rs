@@ -51,6 +51,30 @@ impl Tab {
     }
 }
 
+/// What the net tab shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NetView {
+    /// What each group added.
+    #[default]
+    Groups,
+    /// The modules as a tree.
+    Modules,
+    /// What the driver counts beside the allocator.
+    Driver,
+}
+
+/// What the live tab shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LiveView {
+    /// All that is alive at the instant.
+    #[default]
+    All,
+    /// What is alive at the instant and was not at the range's start.
+    Added,
+    /// What was alive at the range's start and is not at the instant.
+    Gone,
+}
+
 /// What can be undone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choices {
@@ -64,10 +88,28 @@ pub struct Choices {
     pub group_by: GroupBy,
     /// What tables are filtered by.
     pub filter: String,
-    /// Offsets set by hand.
-    pub offsets_ns: BTreeMap<PathBuf, i64>,
+    /// How files lie beside each other.
+    pub placement: Placement,
     /// What the user pinned to times.
     pub notes: Vec<Note>,
+}
+
+/// What the user set by hand of how files lie beside each other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Placement {
+    /// Offsets, by path.
+    pub offsets_ns: BTreeMap<PathBuf, i64>,
+    /// The GPUs of drivers' logs in the order in which the processes number them, by path.
+    pub visible_devices: BTreeMap<PathBuf, Vec<i8>>,
+}
+
+/// What can be set once for all sessions, as typed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SettingsForm {
+    /// Parts of paths that are the user's own code, one a line.
+    pub user_code: String,
+    /// A regular expression that finds memory figures in logs.
+    pub log_pattern: String,
 }
 
 /// A note pinned to a time.
@@ -103,10 +145,14 @@ pub enum Dialog {
     OpenPath(String),
     /// Saving the session at a typed path.
     SaveSession(String),
+    /// Saving the table in front at a typed path.
+    SaveTable(String),
     /// A note at an instant.
     AddNote(i64, String),
     /// What was said since the start.
     Log,
+    /// What can be set once for all sessions.
+    Settings(SettingsForm),
 }
 
 /// What the export dialog asks.
@@ -157,6 +203,12 @@ pub struct Looks {
     pub heights: BTreeMap<&'static str, f32>,
     /// Tracks that are folded away, by name.
     pub folded_tracks: BTreeSet<&'static str>,
+    /// Columns that are hidden, by table and name.
+    pub hidden_columns: BTreeSet<(&'static str, &'static str)>,
+    /// The tracks from top to bottom, when the user has moved one.
+    pub track_order: Vec<&'static str>,
+    /// Modules whose inner ones are folded away, by path.
+    pub folded_modules: BTreeSet<String>,
 }
 
 /// What the window knows.
@@ -193,6 +245,10 @@ pub struct State {
     pub selected: Option<Selected>,
     /// Whether Kept and Live list allocations one by one.
     pub is_flat: bool,
+    /// What the net tab shows.
+    pub net_view: NetView,
+    /// What the live tab shows.
+    pub live_view: LiveView,
     /// Which end of the stacks is the root of the flame graph.
     pub flame_order: FlameOrder,
     /// How allocations are sorted.
@@ -230,6 +286,8 @@ impl Default for State {
             tab: Tab::default(),
             selected: None,
             is_flat: false,
+            net_view: NetView::default(),
+            live_view: LiveView::default(),
             flame_order: FlameOrder::default(),
             row_sort: Sort::descending(RowColumn::Bytes),
             group_sort: Sort::descending(GroupColumn::Bytes),

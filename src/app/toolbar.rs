@@ -82,6 +82,14 @@ fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
         item(ui, has_data, "Sources panel", Command::ToggleSources);
         item(ui, has_data, "Details panel", Command::ToggleDetails);
         item(ui, true, "Log…", Command::ShowDialog(Dialog::Log));
+        let mut exact = state.settings.exact_bytes;
+        if ui.checkbox(&mut exact, "Bytes to the last one").changed() {
+            commands.push(Command::ToggleExactBytes);
+        }
+        if ui.button("Settings…").clicked() {
+            commands.push(Command::AskForSettings);
+            ui.close();
+        }
         language_menu(ui, state, commands);
     });
     ui.menu_button("Help", |ui| {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use regex::Regex;
 
 use super::output::Output;
 use crate::analysis::{FreeBy, GroupBy};
@@ -117,9 +118,19 @@ pub struct Reading {
     /// Show C++ frames too that only pass a call on (unwinding, boxing, dispatch)
     #[arg(long)]
     pub all_frames: bool,
-    /// What to add to a source's times, `train.log=-8h` (repeatable)
+    /// What to add to a source's times, `train.log=-8h` (repeatable); `inspect` says what would lie outside then
     #[arg(long, value_name = "NAME=DURATION", allow_hyphen_values = true)]
     pub offset: Vec<Offset>,
+    /// Move logs by the lag that `inspect` estimates: nvidia-smi shows a level some time after it is reached
+    #[arg(long)]
+    pub apply_lag: bool,
+    /// The GPUs of nvidia-smi's logs that the run saw, as CUDA_VISIBLE_DEVICES lists them: `2,3` when its cuda:0 is GPU 2
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(i8).range(0..))]
+    pub visible_devices: Vec<i8>,
+    /// A regular expression that finds memory figures in logs of your own; groups named allocated, reserved,
+    /// max_allocated, max_reserved, mem, step say which, a single group without a name is allocated memory
+    #[arg(long, value_name = "REGEX")]
+    pub log_pattern: Option<Regex>,
 }
 
 /// `--offset NAME=DURATION`.

@@ -247,6 +247,8 @@ fn file_text(text: &mut String, file: &ReadFile) {
             format_count(source.repaired_events)
         ));
     }
+    let recognised = file.facts.iter().filter(|(name, _)| name == "recognised");
+    lines.extend(recognised.map(|(_, text)| format!("recognised: {text}")));
     lines.extend(source.warnings.iter().map(|warning| format!("note: {warning}")));
     line(text, &source.name, &lines.iter().map(String::as_str).collect::<Vec<_>>());
 }

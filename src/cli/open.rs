@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::Context as _;
+use regex::Regex;
 
 use super::args::{Offset, Reading};
 use super::{Status, UsageError, complain};
@@ -53,14 +54,12 @@ pub(super) fn open(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Loade
     let paths = import::expand_paths(files);
     let mut opened = Vec::new();
     let (mut failed, mut skipped) = (Vec::new(), Vec::new());
-    for (path, result) in paths.iter().zip(import_all(&paths)?) {
+    for (path, result) in paths.iter().zip(import_all(&paths, reading.log_pattern.as_ref())?) {
         match result {
             Ok(recording) => {
-                opened.push(Opened {
-                    path: path.clone(),
-                    recording: Arc::new(recording),
-                    offset_by_hand_ns: None,
-                });
+                let mut file = Opened::new(path, Arc::new(recording));
+                file.visible_devices.clone_from(&reading.visible_devices);
+                opened.push(file);
             }
             // A folder may hold anything; a file that was named is meant.
             Err(error @ (ImportError::Unknown { .. } | ImportError::Empty { .. }))
@@ -76,17 +75,28 @@ pub(super) fn open(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Loade
         set_offsets(&session, &mut opened, &reading.offset)?;
         session = align::build(&opened);
     }
+    if reading.apply_lag {
+        for (source, file) in session.sources.iter().zip(&mut opened) {
+            if let Some(lag_ns) = source.alignment.lag_ns {
+                file.offset_by_hand_ns = Some(source.alignment.offset_ns.saturating_sub(lag_ns));
+            }
+        }
+        session = align::build(&opened);
+    }
     let user_code = UserCode { paths: reading.user_code.clone(), shows_all_frames: reading.all_frames };
     Ok(Loaded { index: Index::new(Arc::new(session), user_code), failed, skipped })
 }
 
 /// Imports files on as many threads as there are cores. Results come in the order of the paths.
-fn import_all(paths: &[PathBuf]) -> anyhow::Result<Vec<Result<Recording, ImportError>>> {
+fn import_all(
+    paths: &[PathBuf],
+    log_pattern: Option<&Regex>,
+) -> anyhow::Result<Vec<Result<Recording, ImportError>>> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(paths.len()));
     let work = || {
         while let Some((number, path)) = next_path(paths, &next) {
-            let result = import::import_path(path, &Progress::default());
+            let result = import::import_path_with(path, log_pattern, &Progress::default());
             results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
         }
     };

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use regex::Regex;
+
+use super::training_log::{NAME as TRAINING_LOG, import_with_pattern};
 use super::{IMPORTERS, ImportError, Input, Progress, text};
 use crate::model::Recording;
 
@@ -35,6 +38,40 @@ pub fn import_path(path: &Path, progress: &Progress) -> Result<Recording, Import
     import(&Input::open(path)?, progress)
 }
 
+/// Opens and reads one file; one that is a training log, or of no known kind, by the user's pattern where there is one.
+///
+/// # Errors
+/// See [`ImportError`].
+pub fn import_path_with(
+    path: &Path,
+    log_pattern: Option<&Regex>,
+    progress: &Progress,
+) -> Result<Recording, ImportError> {
+    let input = Input::open(path)?;
+    let Some(pattern) = log_pattern else { return import(&input, progress) };
+    let head_bytes = input.head();
+    let head = Head::new(&head_bytes);
+    let importer = IMPORTERS.iter().find(|importer| importer.detect(&head));
+    match importer.map(|importer| importer.name()) {
+        Some(name) if name != TRAINING_LOG => import(&input, progress),
+        None if looks_like(&head) != PLAIN_TEXT => import(&input, progress),
+        known => match import_with_pattern(&input, pattern, progress) {
+            Err(ImportError::Content { .. }) if known.is_some() => {
+                import(&input, progress).map(|mut recording| {
+                    let text = "no line has what your pattern looks for, so the usual words were sought";
+                    recording.warn("pattern", text);
+                    recording
+                })
+            }
+            Err(ImportError::Content { file, .. }) => Err(ImportError::Unknown {
+                looks_like: "this is text without what your pattern looks for".to_owned(),
+                file,
+            }),
+            result => result,
+        },
+    }
+}
+
 /// Finds the kind of an input and reads it.
 ///
 /// # Errors
@@ -48,6 +85,8 @@ pub fn import(input: &Input, progress: &Progress) -> Result<Recording, ImportErr
         None => Err(ImportError::Unknown { looks_like: looks_like(&head), file: input.name() }),
     }
 }
+
+const PLAIN_TEXT: &str = "this is text without memory figures";
 
 /// What a file that nothing here can read seems to be.
 fn looks_like(head: &Head<'_>) -> String {
@@ -84,7 +123,7 @@ fn looks_like(head: &Head<'_>) -> String {
     if head.bytes.contains(&0) {
         return "this is a binary file".to_owned();
     }
-    "this is text without memory figures".to_owned()
+    PLAIN_TEXT.to_owned()
 }
 
 /// Files as given, folders as the files in them (in the order of names, links not followed).

@@ -20,7 +20,7 @@ mod trace;
 mod training_log;
 mod wall_time;
 
-pub use detect::{Head, expand_paths, import, import_path};
+pub use detect::{Head, expand_paths, import, import_path, import_path_with};
 pub use error::ImportError;
 pub use input::{Inflated, Input};
 pub use progress::Progress;
@@ -51,5 +51,6 @@ pub const IMPORTERS: &[&dyn Importer] = &[
     &trace::TraceImporter,
     &nvidia_smi::NvidiaSmiImporter,
     &memory_summary::MemorySummaryImporter,
+    &training_log::MetricsCsvImporter,
     &training_log::TrainingLogImporter,
 ];

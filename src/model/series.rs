@@ -25,6 +25,8 @@ pub enum Quantity {
     DriverUsed,
     /// What the driver counts for one process.
     ProcessUsed,
+    /// What the driver counts as used on one MIG instance, by its label: `MIG 3/0 used`.
+    InstanceUsed(String),
     /// What the driver has for tensors and contexts (`memory.total`).
     Capacity,
     /// A level by category, from `export_memory_timeline`: parameters, activations, gradients…
@@ -48,7 +50,7 @@ impl Quantity {
             Self::DriverUsed => "driver used",
             Self::ProcessUsed => "process used",
             Self::Capacity => "capacity",
-            Self::Category(name) | Self::Other(name) => name,
+            Self::InstanceUsed(name) | Self::Category(name) | Self::Other(name) => name,
         }
     }
 }

@@ -63,6 +63,9 @@ pub struct Alignment {
     pub outside: u64,
     /// A sentence of evidence: the correlation, the runner-up, an estimated lag.
     pub evidence: String,
+    /// By how much its figures come after the allocator's (before it, when negative), where that can be estimated. Not
+    /// part of the offset: nvidia-smi shows a level some time after it is reached.
+    pub lag_ns: Option<i64>,
 }
 
 /// An opened file.

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use super::contract::{
-    Allocation, Apart, Curve, Finding, Group, GroupSteps, Link, Process, Range, Report, SCHEMA, Source,
-    StepMark, Survivors,
+    Allocation, Apart, Curve, Driver, DriverPart, Finding, Group, GroupSteps, Link, Process, Range, Report,
+    SCHEMA, Source, StepMark, Survivors,
 };
 use super::words;
 use super::{Options, command, curves, redact};
@@ -56,6 +56,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
             private_pool: totals.apart.private_pool.into(),
         },
         processes: processes(index, query),
+        driver: driver(index, query),
         groups: groups.iter().map(|group| self::group(index, group)).collect(),
         allocations: rows.iter().map(|&row| allocation(index, row)).collect(),
         allocations_total,
@@ -96,6 +97,7 @@ pub(crate) fn source(index: &Index, source: &model::Source) -> Source {
         alignment: source.alignment.method.label().to_owned(),
         confidence: source.alignment.confidence,
         evidence: source.alignment.evidence.clone(),
+        lag_ns: source.alignment.lag_ns,
         outside: source.alignment.outside,
         process: source.process.map(|id| index.session.process(id).label.clone()),
         lost_events: recording.lost.events,
@@ -134,6 +136,40 @@ fn process(index: &Index, summary: &analysis::ProcessSummary) -> Process {
         finding: summary.finding.clone(),
         is_outlier: summary.is_outlier,
     }
+}
+
+fn driver(index: &Index, query: &Query) -> Vec<Driver> {
+    let session = &index.session;
+    let mut devices: Vec<model::Device> = query
+        .selection
+        .processes(session)
+        .flat_map(|id| &session.process(id).series)
+        .filter(|series| series.quantity == model::Quantity::Reserved)
+        .map(|series| series.device)
+        .filter(|&device| query.selection.device.admits(device))
+        .collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let gaps = devices.into_iter().filter_map(|device| analysis::driver_gap(session, device));
+    gaps.filter_map(|gap| {
+        let parts = gap.parts(query.range)?;
+        Some(Driver {
+            device: gap.device.to_string(),
+            driver_device: gap.driver_device.to_string(),
+            is_sum_of_processes: gap.is_sum_of_processes,
+            parts: parts
+                .iter()
+                .map(|part| DriverPart {
+                    part: part.kind.name().to_owned(),
+                    label: part.label(),
+                    pid: part.pid,
+                    grown_bytes: part.grown_bytes,
+                    end_bytes: part.end_bytes,
+                })
+                .collect(),
+        })
+    })
+    .collect()
 }
 
 fn group(index: &Index, group: &analysis::Group) -> Group {
@@ -248,6 +284,7 @@ fn withheld(report: Report, error: &anyhow::Error) -> Report {
         links: Vec::new(),
         selection: String::new(),
         processes: Vec::new(),
+        driver: Vec::new(),
         groups: Vec::new(),
         allocations: Vec::new(),
         findings: Vec::new(),

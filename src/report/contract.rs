@@ -42,6 +42,8 @@ pub struct Report {
     pub apart: Apart,
     /// The processes of the session.
     pub processes: Vec<Process>,
+    /// What the driver counts for each device, and what it consists of.
+    pub driver: Vec<Driver>,
     /// Survivors by what they have in common, the most bytes first.
     pub groups: Vec<Group>,
     /// The largest survivors.
@@ -81,6 +83,8 @@ pub struct Source {
     pub confidence: f32,
     /// A sentence of evidence for it.
     pub evidence: String,
+    /// By how much its figures come after the allocator's, where that can be estimated; not part of the offset.
+    pub lag_ns: Option<i64>,
     /// How many of its points fall outside the other sources.
     pub outside: u64,
     /// The process that it belongs to.
@@ -102,6 +106,34 @@ pub struct Range {
     pub end_ns: i64,
     /// In words: `steps 8 to 15`.
     pub label: String,
+}
+
+/// What the driver counts for a device over the range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Driver {
+    /// The device, as the processes number it.
+    pub device: String,
+    /// The same one, as the driver's log numbers it.
+    pub driver_device: String,
+    /// Whether the driver gave no total, so that its processes are summed.
+    pub is_sum_of_processes: bool,
+    /// The whole figure, then the parts that add up to it.
+    pub parts: Vec<DriverPart>,
+}
+
+/// A part of what the driver counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DriverPart {
+    /// `driver` (the whole), `reserved`, `process`, `context` or `rest`.
+    pub part: String,
+    /// In words.
+    pub label: String,
+    /// Of another process its id.
+    pub pid: Option<u64>,
+    /// By how much it grew, first to last sample in the range.
+    pub grown_bytes: i64,
+    /// Its level at the last sample.
+    pub end_bytes: i64,
 }
 
 /// A trace and a snapshot of one process.

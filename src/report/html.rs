@@ -36,6 +36,7 @@ pub(super) fn render(report: &Report) -> String {
                     @if has_allocations(report) { (totals(report)) }
                     (curves(report))
                     (processes(report))
+                    (driver(report))
                     (findings(report))
                     @if has_allocations(report) { (groups(report)) }
                     (allocations(report))
@@ -96,6 +97,34 @@ fn curves(report: &Report) -> Markup {
             figcaption {
                 "Memory over time from the session's start. The marked stretch is " (report.range.label) "."
                 @if !report.steps.is_empty() { " The upper row of numbers names the training steps." }
+            }
+        }
+    }
+}
+
+fn driver(report: &Report) -> Markup {
+    html! {
+        @for device in &report.driver {
+            section {
+                h2 { "What the driver counts" }
+                p.soft {
+                    (device.device)
+                    @if device.driver_device != device.device { " (" (device.driver_device) " in the driver's log)" }
+                    ", first to last sample of the range"
+                    @if device.is_sum_of_processes { "; the driver gives no total, so its processes are summed" }
+                }
+                table {
+                    thead { tr { th { "" } th.number { "grew by" } th.number { "at the end" } } }
+                    tbody {
+                        @for part in &device.parts {
+                            tr {
+                                td { (part.label) }
+                                td.number { (format_delta_bytes(part.grown_bytes)) }
+                                td.number { (format_bytes(part.end_bytes.max(0).unsigned_abs())) }
+                            }
+                        }
+                    }
+                }
             }
         }
     }

@@ -13,6 +13,8 @@ use crate::model::{format_bytes, format_count, format_delta_bytes};
 
 const MAX_GROUPS: usize = 20;
 const MAX_STACKS: usize = 5;
+/// Growth beside the allocator below this is not worth a table.
+const DRIVER_WORTH_BYTES: i64 = 64 << 20;
 
 /// Writes the whole report.
 pub(super) fn render(report: &Report) -> String {
@@ -22,6 +24,7 @@ pub(super) fn render(report: &Report) -> String {
     if report.processes.len() > 1 {
         processes(&mut out, &report.processes);
     }
+    driver(&mut out, report);
     findings(&mut out, &report.findings);
     groups(&mut out, report);
     sources(&mut out, report);
@@ -59,6 +62,33 @@ fn totals(out: &mut String, report: &Report) {
         );
     }
     out.push('\n');
+}
+
+/// Only where something but the allocator grew: else the table of totals says it all.
+fn driver(out: &mut String, report: &Report) {
+    for device in &report.driver {
+        let beside: i64 = device
+            .parts
+            .iter()
+            .filter(|part| part.part == "process" || part.part == "rest")
+            .map(|part| part.grown_bytes.max(0))
+            .sum();
+        if beside < DRIVER_WORTH_BYTES {
+            continue;
+        }
+        let _ = writeln!(out, "| {}, driver's log | grew by | at the end |", escape(&device.device));
+        out.push_str("| --- | ---: | ---: |\n");
+        for part in &device.parts {
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} |",
+                escape(&part.label),
+                format_delta_bytes(part.grown_bytes),
+                format_bytes(part.end_bytes.max(0).unsigned_abs())
+            );
+        }
+        out.push('\n');
+    }
 }
 
 fn findings(out: &mut String, findings: &[Finding]) {

@@ -24,6 +24,7 @@ pub use build::build;
 pub(crate) use build::{link, source};
 pub use command::quote;
 pub use contract::*;
+pub(crate) use csv::guard;
 pub(crate) use markdown::escape as escape_markdown;
 pub use redact::redactions;
 pub use tables::Table;

@@ -91,6 +91,15 @@ pub(super) const CUSTOM_FUNCTION: Advice = Advice {
     after: "ctx.save_for_backward(probs)  # and: probs, = ctx.saved_tensors",
 };
 
+pub(super) const KEPT_ONCE: Advice = Advice {
+    confirm: "Record on, past where it was made.\n\
+              If the level doesn't rise again, it was kept once; if it does, it comes back at a longer interval.",
+    advice: "One step kept this and nothing freed it: results of a validation, a copy of the weights, a cache that was \
+             filled. If it is no longer needed, drop the reference (`del`), or keep it on the CPU.",
+    before: "best = model.state_dict()",
+    after: "best = {name: value.detach().cpu() for name, value in model.state_dict().items()}",
+};
+
 pub(super) const HOOK: Advice = Advice {
     confirm: "Remove the hook handles (handle.remove()) and run a few steps.\n\
               memory_allocated() at the end of each step should now stay level.",

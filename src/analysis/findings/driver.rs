@@ -2,8 +2,9 @@
 
 use super::super::Rhythm;
 use super::super::growth::{Curve, beats, curves_of, driver_minus_reserved, median};
+use super::super::{DriverGap, driver_gap};
 use super::{Context, Finding, Severity, advice};
-use crate::model::{Quantity, TimeRange, format_bytes, format_delta_bytes};
+use crate::model::{Device, Quantity, TimeRange, format_bytes, format_delta_bytes};
 
 /// Growth below this is noise: libraries load kernels as they go.
 const MIN_RISE_BYTES: i64 = 192 << 20;
@@ -26,8 +27,8 @@ pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
     };
     for curve in &curves {
         let Some(rise) = rise_of(context, curve) else { continue };
-        let newcomers = newcomers(context, rise.range);
-        judge(context, &rise, &newcomers, has_allocator, found);
+        let gap = gap_of(context, curve);
+        judge(context, &rise, gap.as_ref(), has_allocator, found);
     }
 }
 
@@ -38,11 +39,14 @@ struct Rise {
     after_bytes: i64,
 }
 
-/// A process that appears while memory grows.
-struct Newcomer {
+/// A process, none of whose recordings are open, that takes more of the GPU.
+struct Neighbour {
+    pid: u64,
     name: String,
-    pid: Option<u64>,
+    /// How much more than at the range's start, at most.
     bytes: i64,
+    /// Whether it held nothing at the range's start.
+    is_new: bool,
 }
 
 fn rise_of(context: &Context<'_>, curve: &Curve) -> Option<Rise> {
@@ -71,44 +75,80 @@ fn warm_end_ns(context: &Context<'_>) -> Option<i64> {
     rhythms.map(|rhythm| rhythm.range_of(1.min(rhythm.len() - 1)).start_ns).max()
 }
 
-/// Processes that the driver sees for the first time in the range, the largest first.
-fn newcomers(context: &Context<'_>, range: TimeRange) -> Vec<Newcomer> {
-    let own: Vec<u64> = context.session().processes.iter().filter_map(|process| process.pid).collect();
-    let mut newcomers: Vec<Newcomer> =
-        curves_of(context.session(), Default::default(), &Quantity::ProcessUsed)
-            .into_iter()
-            .filter(|curve| curve.process.is_none() && curve.series.pid.is_none_or(|pid| !own.contains(&pid)))
-            .filter(|curve| curve.series.times_ns.first().is_some_and(|&first| range.contains(first)))
-            .map(|curve| Newcomer {
-                name: curve.series.process_name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
-                pid: curve.series.pid,
-                bytes: curve.series.bytes.iter().copied().max().unwrap_or(0),
+/// The split of the driver's figure for the device that a curve is of.
+fn gap_of(context: &Context<'_>, curve: &Curve) -> Option<DriverGap> {
+    let session = context.session();
+    let mut devices: Vec<Device> = session
+        .processes
+        .iter()
+        .flat_map(|process| &process.series)
+        .filter(|series| series.quantity == Quantity::Reserved)
+        .map(|series| series.device)
+        .collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let mut of_processes = devices.into_iter().filter_map(|device| driver_gap(session, device));
+    let gap = of_processes.find(|gap| gap.driver_device == curve.series.device);
+    gap.or_else(|| driver_gap(session, curve.series.device))
+}
+
+/// The other processes that take more in the range, the largest first.
+fn neighbours(gap: &DriverGap, range: TimeRange) -> Vec<Neighbour> {
+    let rows = gap.times_ns.partition_point(|&time_ns| time_ns < range.start_ns)
+        ..gap.times_ns.partition_point(|&time_ns| time_ns < range.end_ns);
+    let mut neighbours: Vec<Neighbour> = gap
+        .others
+        .iter()
+        .filter_map(|other| {
+            let inside = other.bytes.get(rows.clone())?;
+            let (first, most) = (*inside.first()?, *inside.iter().max()?);
+            (most > first).then(|| Neighbour {
+                pid: other.pid,
+                name: other.name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
+                bytes: most - first,
+                is_new: first == 0,
             })
-            .filter(|newcomer| newcomer.bytes > 0)
-            .collect();
-    newcomers.sort_by_key(|newcomer| std::cmp::Reverse(newcomer.bytes));
-    newcomers
+        })
+        .collect();
+    neighbours.sort_by_key(|neighbour| (std::cmp::Reverse(neighbour.bytes), neighbour.pid));
+    neighbours
+}
+
+/// The parts of the growth, in words.
+fn split_words(gap: &DriverGap, range: TimeRange) -> Option<String> {
+    let growth = gap.growth(range)?;
+    let total =
+        if gap.is_sum_of_processes { "The driver's processes together" } else { "The driver's figure" };
+    Some(format!(
+        "{total}, first to last sample: {}; of these PyTorch's reserved {}, other processes {}, CUDA contexts {}, the rest {}.",
+        format_delta_bytes(growth.driver_used_bytes),
+        format_delta_bytes(growth.reserved_bytes),
+        format_delta_bytes(growth.other_processes_bytes),
+        format_delta_bytes(growth.context_bytes),
+        format_delta_bytes(growth.rest_bytes)
+    ))
 }
 
 fn judge(
     context: &Context<'_>,
     rise: &Rise,
-    newcomers: &[Newcomer],
+    gap: Option<&DriverGap>,
     has_allocator: bool,
     found: &mut Vec<Finding>,
 ) {
     let grown = rise.after_bytes - rise.before_bytes;
-    let of_newcomers: i64 = newcomers.iter().map(|newcomer| newcomer.bytes).sum();
-    let explained = of_newcomers as f64 / grown as f64;
-    let layers =
-        if has_allocator { "while PyTorch's reserved does not explain it" } else { "as the driver sees it" };
-    let evidence = [format!(
+    let neighbours = gap.map(|gap| neighbours(gap, rise.range)).unwrap_or_default();
+    let of_neighbours: i64 = neighbours.iter().map(|neighbour| neighbour.bytes).sum();
+    let explained = of_neighbours as f64 / grown as f64;
+    let level = format!(
         "Driver{}: {} after warm-up, {} later ({}).",
         if has_allocator { " minus reserved" } else { "" },
         format_bytes(rise.before_bytes.max(0) as u64),
         format_bytes(rise.after_bytes.max(0) as u64),
         format_delta_bytes(grown)
-    )];
+    );
+    let split = gap.filter(|_| has_allocator).and_then(|gap| split_words(gap, rise.range));
+    let evidence: Vec<String> = std::iter::once(level).chain(split).collect();
     let mut push = |kind, confidence: f32, title: String, more: Vec<String>, words| {
         let severity = if confidence >= 0.5 { Severity::Warning } else { Severity::Info };
         let mut finding = Finding::new(kind, severity, confidence, title, words);
@@ -117,27 +157,30 @@ fn judge(
         finding.range = rise.range;
         found.push(finding);
     };
-    let listed: Vec<String> = newcomers
-        .iter()
-        .take(6)
-        .map(|newcomer| {
-            let pid = newcomer.pid.map_or_else(|| "unknown pid".to_owned(), |pid| format!("pid {pid}"));
-            format!("{pid} {}, up to {}", newcomer.name, format_bytes(newcomer.bytes.max(0) as u64))
-        })
-        .collect();
+    let words = |neighbours: &mut dyn Iterator<Item = &Neighbour>| {
+        let each = neighbours.take(6).map(|neighbour| {
+            let bytes = format_bytes(neighbour.bytes.max(0) as u64);
+            format!("pid {} {}, {bytes}", neighbour.pid, neighbour.name)
+        });
+        each.collect::<Vec<_>>().join("; ")
+    };
     if explained >= 0.5 {
-        push(
-            "other_process",
-            0.9,
-            format!(
-                "{} other {} on the GPU: {} more, {layers}",
-                newcomers.len(),
-                if newcomers.len() == 1 { "process appears" } else { "processes appear" },
-                format_bytes(grown.max(0) as u64)
-            ),
-            vec![format!("New in this time: {}.", listed.join("; "))],
-            advice::OTHER_PROCESS,
+        let new = words(&mut neighbours.iter().filter(|neighbour| neighbour.is_new));
+        let older = words(&mut neighbours.iter().filter(|neighbour| !neighbour.is_new));
+        let mut more = Vec::new();
+        if !new.is_empty() {
+            more.push(format!("New on the GPU in this time: {new}."));
+        }
+        if !older.is_empty() {
+            more.push(format!("There before, and larger: {older}."));
+        }
+        let count = neighbours.len();
+        let (processes, verb) = if count == 1 { ("process", "takes") } else { ("processes", "take") };
+        let title = format!(
+            "{count} other {processes} {verb} {} of the GPU, beyond what PyTorch reserved here",
+            format_bytes(of_neighbours.max(0) as u64)
         );
+        push("other_process", 0.9, title, more, advice::OTHER_PROCESS);
         return;
     }
     let sees_processes =
@@ -146,7 +189,12 @@ fn judge(
     if !has_allocator && !sees_processes && has_explanation {
         return;
     }
-    let title = format!("The driver's figure grows by {} {layers}", format_bytes(grown.max(0) as u64));
+    let bytes = format_bytes(grown.max(0) as u64);
+    let title = if has_allocator {
+        format!("The driver counts {bytes} more that PyTorch did not reserve")
+    } else {
+        format!("The GPU's used memory grows by {bytes}, and no file tells PyTorch's share")
+    };
     let (outside, other) = if sees_processes { (0.75, 0.3) } else { (0.5, 0.5) };
     let more = |text: &str| vec![text.to_owned()];
     push(
@@ -154,7 +202,7 @@ fn judge(
         outside,
         title.clone(),
         more(if sees_processes {
-            "The driver's list of processes shows no newcomers that would explain it."
+            "The processes that the driver lists don't explain it."
         } else {
             "No file lists the GPU's processes: another process would look the same."
         }),
@@ -163,7 +211,7 @@ fn judge(
     push(
         "other_process",
         other,
-        format!("{title}: another process, perhaps"),
+        format!("Another process may have taken the {bytes}"),
         more("Query the compute apps beside the GPU to tell."),
         advice::OTHER_PROCESS,
     );

@@ -1,5 +1,7 @@
 //! Families: strands of one place that keep memory in the same beats, and what becomes of it.
 
+use rustc_hash::FxHashMap;
+
 use super::super::BeatUnit;
 use super::strands::{LongRow, NEVER, ProcessFacts, Role, Strand};
 use crate::model::StrId;
@@ -126,11 +128,14 @@ fn measure(family: &mut Family, facts: &ProcessFacts<'_>) {
     let mut gaps: Vec<i32> = main.seen.windows(2).map(|pair| pair[1] - pair[0]).collect();
     gaps.sort_unstable();
     family.period = gaps.get(gaps.len() / 2).map_or(1, |&gap| gap.max(1) as usize);
-    let of_beat = |beat: i32| {
-        let rows = family.rows().filter(|row| row.beat == beat);
-        rows.fold((0, 0), |(count, bytes), row| (count + 1, bytes + row.bytes))
-    };
-    let mut figures: Vec<(u64, u64)> = main.settled.iter().map(|&beat| of_beat(beat)).collect();
+    let mut of_beats: FxHashMap<i32, (u64, u64)> = FxHashMap::default();
+    for row in family.rows() {
+        let (count, bytes) = of_beats.entry(row.beat).or_default();
+        *count += 1;
+        *bytes += row.bytes;
+    }
+    let mut figures: Vec<(u64, u64)> =
+        main.settled.iter().map(|beat| of_beats.get(beat).copied().unwrap_or_default()).collect();
     figures.sort_unstable_by_key(|&(_, bytes)| bytes);
     family.per_time = figures.get(figures.len() / 2).copied().unwrap_or_default();
     let of_beats = match main.seen.len() {

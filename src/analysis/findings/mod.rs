@@ -11,6 +11,7 @@ mod families;
 mod growing;
 mod kept;
 mod level;
+mod once;
 mod oom;
 mod recorded;
 mod reserved;
@@ -107,6 +108,7 @@ impl Finding {
 const DIAGNOSES: &[fn(&Context<'_>, &mut Vec<Finding>)] = &[
     oom::find,
     kept::find,
+    once::find,
     growing::find,
     reserved::find,
     driver::find,

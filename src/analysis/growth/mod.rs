@@ -12,7 +12,7 @@ pub use trend::{Shape, Trend, trend};
 use super::traits::traits_of_stacks;
 use super::{BeatUnit, Index, Rhythm, Selection};
 use crate::model::{
-    MarkerKind, ProcessId, Quantity, Session, SourceId, TimeRange, format_bytes, format_delta_bytes,
+    MarkerKind, ProcessId, Quantity, Session, SourceId, TimeRange, format_bytes, format_delta_bytes, time,
 };
 
 /// Windows into which a curve is cut when nothing tells its steps.
@@ -76,12 +76,19 @@ impl Growth {
         self.leading().per_beat_bytes.round() as i64
     }
 
-    /// `+17.3 MiB per step`, `+3.1 MiB per minute`.
+    /// `+17.3 MiB per step`, `+3.1 MiB per minute`; of a run that is shorter than the unit, `+1.2 GiB in 24.0 ms`.
     pub fn rate(&self) -> String {
-        let per_beat = self.leading().per_beat_bytes;
+        let trend = self.leading();
+        let per_beat = trend.per_beat_bytes;
         if self.rhythm.unit == BeatUnit::Window {
             let beat_ns = self.rhythm.range_of(0).duration_ns().max(1) as f64;
-            return format!("{} per minute", format_delta_bytes((per_beat * 60e9 / beat_ns) as i64));
+            let per = |unit_ns: f64| format_delta_bytes((per_beat * unit_ns / beat_ns) as i64);
+            let run_ns = beat_ns * self.rhythm.len() as f64;
+            return match run_ns {
+                60e9.. => format!("{} per minute", per(60e9)),
+                1e9.. => format!("{} per second", per(1e9)),
+                _ => format!("{} in {}", per(run_ns), time::format_duration(run_ns as i64)),
+            };
         }
         format!("{} per {}", format_delta_bytes(per_beat.round() as i64), self.rhythm.unit.label())
     }

@@ -1,8 +1,82 @@
 //! What tables share: headers that sort, and cells.
 
 use egui::{Align, Label, Layout, Rect, RichText, Ui, vec2};
+use egui_extras::{Column, TableBuilder};
 
+use crate::app::command::Command;
+use crate::app::scene::Scene;
 use crate::app::sorting::Sort;
+
+/// A column that can be hidden.
+pub struct Spec<C: 'static> {
+    /// Its title.
+    pub name: &'static str,
+    /// How wide it is to begin with, in points.
+    pub width: f32,
+    /// What a click on its header sorts by.
+    pub sort: Option<C>,
+}
+
+/// The places of the columns that are not hidden; at least one is shown.
+pub fn shown<C>(scene: &Scene<'_>, table: &'static str, columns: &[Spec<C>]) -> Vec<usize> {
+    let hidden = &scene.state.looks.hidden_columns;
+    let shown = (0..columns.len()).filter(|&at| !hidden.contains(&(table, columns[at].name)));
+    let shown: Vec<usize> = shown.collect();
+    if shown.is_empty() { vec![0] } else { shown }
+}
+
+/// A table with these columns; the last one takes the room that is left.
+pub fn table<'u, C>(
+    ui: &'u mut Ui,
+    name: &'static str,
+    columns: &[Spec<C>],
+    shown: &[usize],
+) -> TableBuilder<'u> {
+    let mut table = TableBuilder::new(ui)
+        // With other columns it is another table: widths are kept for each set.
+        .id_salt((name, shown))
+        .striped(true)
+        .cell_layout(layout())
+        .sense(egui::Sense::click())
+        .resizable(true);
+    for (nth, &at) in shown.iter().enumerate() {
+        let column = &columns[at];
+        table = table.column(if nth + 1 == shown.len() {
+            Column::remainder().at_least(column.width.min(70.0)).clip(true)
+        } else {
+            Column::initial(column.width).clip(true)
+        });
+    }
+    table
+}
+
+/// What the menu of a row offers to copy: single cells, the row, the stack.
+pub fn copy_menu(
+    ui: &mut Ui,
+    scene: &mut Scene<'_>,
+    names: &[&str],
+    cells: &[String],
+    stack: impl FnOnce() -> String,
+) {
+    let mut copied = None;
+    if ui.button("Copy row").clicked() {
+        copied = Some(cells.join("\t"));
+    }
+    if ui.button("Copy stack").clicked() {
+        copied = Some(stack());
+    }
+    ui.menu_button("Copy cell", |ui| {
+        for (name, cell) in names.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {
+            if ui.button(*name).on_hover_text(cell).clicked() {
+                copied = Some(cell.clone());
+            }
+        }
+    });
+    if let Some(text) = copied {
+        scene.ask(Command::Copy(text));
+        ui.close();
+    }
+}
 
 /// The height of a row.
 pub const ROW: f32 = 20.0;

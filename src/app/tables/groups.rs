@@ -1,16 +1,35 @@
 //! Kept or live allocations, summed by call site, op, stack, module, step or size.
 
 use egui::Ui;
-use egui_extras::{Column, TableBuilder};
 
-use super::cells;
+use super::cells::{self, Spec};
 use crate::analysis::Group;
 use crate::app::answers::Lens;
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sorting::{GroupColumn, order_of_groups};
 use crate::app::state::Selected;
-use crate::model::{format_bytes, format_count};
+use crate::model::format_count;
+
+/// The name under which its columns are hidden.
+pub const TABLE: &str = "groups";
+
+const BYTES: usize = 0;
+const COUNT: usize = 1;
+const KEY: usize = 2;
+const GROWTH: usize = 3;
+const PER_STEP: usize = 6;
+
+/// The columns; the third is called after what rows are summed by.
+pub const COLUMNS: [Spec<GroupColumn>; 7] = [
+    Spec { name: "Bytes", width: 88.0, sort: Some(GroupColumn::Bytes) },
+    Spec { name: "Count", width: 56.0, sort: Some(GroupColumn::Count) },
+    Spec { name: "Group", width: 180.0, sort: Some(GroupColumn::Key) },
+    Spec { name: "Growth", width: 72.0, sort: None },
+    Spec { name: "Ops", width: 120.0, sort: None },
+    Spec { name: "Steps", width: 64.0, sort: None },
+    Spec { name: "Per step", width: 80.0, sort: Some(GroupColumn::PerStep) },
+];
 
 /// Draws the table.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
@@ -18,42 +37,22 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     let order = order_of_groups(&lens.groups, sort);
     let largest = lens.groups.iter().map(|group| group.bytes).max().unwrap_or(1).max(1) as f32;
     let key_title = title(scene.state.choices.group_by.label());
-    let columns = [
-        ("Bytes", Some(GroupColumn::Bytes)),
-        ("Count", Some(GroupColumn::Count)),
-        (key_title.as_str(), Some(GroupColumn::Key)),
-        ("Growth", None),
-        ("Ops", None),
-        ("Steps", None),
-        ("Per step", Some(GroupColumn::PerStep)),
-    ];
-    let table = TableBuilder::new(ui)
-        .id_salt("groups")
-        .striped(true)
-        .cell_layout(cells::layout())
-        .sense(egui::Sense::click())
-        .resizable(true)
-        .column(Column::initial(88.0))
-        .column(Column::initial(56.0))
-        .column(Column::initial(180.0).clip(true))
-        .column(Column::initial(72.0))
-        .column(Column::initial(120.0).clip(true))
-        .column(Column::initial(64.0).clip(true))
-        .column(Column::remainder().at_least(70.0).clip(true))
-        .header(cells::ROW, |mut row| {
-            for (text, column) in columns {
-                row.col(|ui| match column {
-                    Some(column) => {
-                        if cells::header(ui, text, sort, column) {
-                            scene.ask(Command::SortGroups(column));
-                        }
+    let name_of = |at: usize| if at == KEY { key_title.as_str() } else { COLUMNS[at].name };
+    let shown = cells::shown(scene, TABLE, &COLUMNS);
+    let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
+        for &at in &shown {
+            row.col(|ui| match COLUMNS[at].sort {
+                Some(column) => {
+                    if cells::header(ui, name_of(at), sort, column) {
+                        scene.ask(Command::SortGroups(column));
                     }
-                    None => {
-                        ui.strong(text);
-                    }
-                });
-            }
-        });
+                }
+                None => {
+                    ui.strong(name_of(at));
+                }
+            });
+        }
+    });
     let color = scene.palette.category(0);
     table.body(|body| {
         body.rows(cells::ROW, order.len(), |mut row| {
@@ -61,31 +60,40 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
             let group = &lens.groups[at];
             let selected = &scene.state.selected;
             row.set_selected(matches!(selected, Some(Selected::Group(key)) if *key == group.key));
-            row.col(|ui| cells::share(ui, &format_bytes(group.bytes), group.bytes as f32 / largest, color));
-            row.col(|ui| cells::figure(ui, &format_count(group.count)));
-            row.col(|ui| cells::text(ui, &group.key));
-            row.col(|ui| cells::spark(ui, &lens.sparks[at], color));
-            row.col(|ui| cells::text(ui, &group.ops.join(", ")));
-            row.col(|ui| cells::text(ui, &steps(group)));
-            row.col(|ui| {
-                if group.per_step_bytes > 0 {
-                    cells::figure(ui, &format_bytes(group.per_step_bytes));
-                }
-            });
+            let texts = texts(scene, group);
+            for &column in &shown {
+                row.col(|ui| match column {
+                    BYTES => cells::share(ui, &texts[BYTES], group.bytes as f32 / largest, color),
+                    GROWTH => cells::spark(ui, &lens.sparks[at], color),
+                    COUNT | PER_STEP => cells::figure(ui, &texts[column]),
+                    _ => cells::text(ui, &texts[column]),
+                });
+            }
             let response = row.response();
             if response.clicked() {
                 scene.ask(Command::Select(Some(Selected::Group(group.key.clone()))));
             }
             response.context_menu(|ui| {
-                if ui.button("Copy row").clicked() {
-                    let text =
-                        format!("{}\t{}\t{}\t{}", group.bytes, group.count, group.key, group.ops.join(", "));
-                    scene.ask(Command::Copy(text));
-                    ui.close();
-                }
+                let index = scene.data.index.clone();
+                let stack = || index.stack_lines(group.stack.0, group.stack.1).join("\n");
+                cells::copy_menu(ui, scene, &COLUMNS.each_ref().map(|column| column.name), &texts, stack);
             });
         });
     });
+}
+
+/// The cells of a group; that of its small curve is empty.
+fn texts(scene: &Scene<'_>, group: &Group) -> [String; 7] {
+    let per_step = if group.per_step_bytes > 0 { scene.bytes(group.per_step_bytes) } else { String::new() };
+    [
+        scene.bytes(group.bytes),
+        format_count(group.count),
+        group.key.clone(),
+        String::new(),
+        group.ops.join(", "),
+        steps(group),
+        per_step,
+    ]
 }
 
 fn steps(group: &Group) -> String {

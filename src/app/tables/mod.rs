@@ -6,16 +6,19 @@ mod groups;
 mod nets;
 mod rows;
 mod segments;
+mod sheet;
 mod sql;
 mod stacks;
 
 use egui::Ui;
 
+pub use sheet::Sheet;
+
 use super::answers::Lens;
 use super::command::Command;
 use super::filter::Filter;
 use super::scene::Scene;
-use super::state::Tab;
+use super::state::{LiveView, NetView, Tab};
 use crate::analysis::{FreeBy, GroupBy};
 use crate::model::time::format_offset;
 use crate::model::{format_bytes, format_count};
@@ -58,7 +61,15 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
                 "the peak; click a track for another instant"
             };
             let bytes = format_bytes(live.bytes);
-            ui.label(format!("{bytes} in {} allocations alive at {at}, {why}", counts(&live)));
+            let start =
+                format_offset(scene.state.range_or_all(scene.data).start_ns, scene.data.span().start_ns);
+            let which = match scene.state.live_view {
+                LiveView::All => format!("alive at {at}, {why}"),
+                LiveView::Added => format!("alive at {at} and not at the range's start, {start}"),
+                LiveView::Gone => format!("alive at the range's start, {start}, and not at {at}"),
+            };
+            ui.label(format!("{bytes} in {} allocations {which}", counts(&live)));
+            categories(ui, scene);
             show_lens(ui, scene, &live);
         }
         Tab::Net => nets::show(ui, scene),
@@ -67,6 +78,23 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         Tab::Sql => sql::show(ui, scene),
         Tab::Findings => findings::show(ui, scene),
     }
+}
+
+/// What the live set is for, as far as it can be inferred.
+fn categories(ui: &mut Ui, scene: &Scene<'_>) {
+    if scene.state.answers.live_categories.is_empty() {
+        return;
+    }
+    ui.horizontal_wrapped(|ui| {
+        for (category, totals) in &scene.state.answers.live_categories {
+            let text = format!("{} {}", category.label(), format_bytes(totals.bytes));
+            ui.weak(text).on_hover_text(format!(
+                "{} allocations; inferred: {}",
+                format_count(totals.count),
+                category.rule()
+            ));
+        }
+    });
 }
 
 /// How many rows there are, and of how many when they are filtered.
@@ -106,6 +134,30 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
         return;
     }
     let is_flat = scene.state.is_flat && tab != Tab::Net;
+    if tab == Tab::Net {
+        for (view, text) in
+            [(NetView::Groups, "Groups"), (NetView::Modules, "Module tree"), (NetView::Driver, "Driver")]
+        {
+            if ui.selectable_label(scene.state.net_view == view, text).clicked() {
+                scene.ask(Command::SetNetView(view));
+            }
+        }
+        if scene.state.net_view != NetView::Groups {
+            return;
+        }
+    }
+    if tab == Tab::Live {
+        for (view, text, hint) in [
+            (LiveView::All, "All", "All that is alive at the instant"),
+            (LiveView::Added, "New", "Alive at the instant, but not at the range's start"),
+            (LiveView::Gone, "Gone", "Alive at the range's start, but not at the instant"),
+        ] {
+            if ui.selectable_label(scene.state.live_view == view, text).on_hover_text(hint).clicked() {
+                scene.ask(Command::SetLiveView(view));
+            }
+        }
+        ui.separator();
+    }
     if tab != Tab::Net {
         if ui.selectable_label(!is_flat, "Groups").clicked() {
             scene.ask(Command::SetFlat(false));
@@ -117,7 +169,38 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
     if !is_flat {
         group_by(ui, scene);
     }
+    let columns = match (tab, is_flat) {
+        (Tab::Net, _) => None,
+        (_, true) => Some((rows::TABLE, rows::COLUMNS.each_ref().map(|column| column.name).to_vec())),
+        (_, false) => Some((groups::TABLE, groups::COLUMNS.each_ref().map(|column| column.name).to_vec())),
+    };
+    table_menu(ui, scene, columns);
     filter(ui, scene);
+}
+
+/// Columns to show, and the table as a whole to copy or save.
+fn table_menu(ui: &mut Ui, scene: &mut Scene<'_>, columns: Option<(&'static str, Vec<&'static str>)>) {
+    ui.menu_button("Table", |ui| {
+        for (table, name) in
+            columns.iter().flat_map(|(table, names)| names.iter().map(|name| (*table, *name)))
+        {
+            let mut is_shown = !scene.state.looks.hidden_columns.contains(&(table, name));
+            if ui.checkbox(&mut is_shown, name).changed() {
+                scene.ask(Command::ToggleColumn(table, name));
+            }
+        }
+        if columns.is_some() {
+            ui.separator();
+        }
+        for (text, command) in
+            [("Copy table", Command::CopyTable), ("Save table as CSV…", Command::AskToSaveTable)]
+        {
+            if ui.button(text).clicked() {
+                scene.ask(command);
+                ui.close();
+            }
+        }
+    });
 }
 
 fn free_by(ui: &mut Ui, scene: &mut Scene<'_>) {

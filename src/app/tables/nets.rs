@@ -1,33 +1,53 @@
-//! What each module, op or step added in the range.
+//! What each module, op or step added in the range; the modules as a tree; and what the driver counts beside.
 
 use egui::Ui;
 use egui_extras::{Column, TableBuilder};
 
 use super::cells;
-use crate::analysis::{NetGroup, Totals};
+use crate::analysis::{DriverGap, NetGroup, NetNode, Totals};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sorting::{NetColumn, order_of_nets};
+use crate::app::state::NetView;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
 use crate::report::range_label;
 
-/// Draws the table.
+/// Draws the tab.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let nets = scene.state.answers.net.clone();
     let range = scene.state.range_or_all(scene.data);
     let net: i64 = nets.iter().map(NetGroup::net_bytes).fold(0, i64::saturating_add);
     let words = range_label(&scene.data.index, scene.state.choices.selection, range);
-    ui.label(format!("{} in {words}: allocated minus freed, whoever allocated it", format_delta_bytes(net)));
-    if nets.is_empty() {
-        ui.weak("Nothing was allocated or freed here.");
-        return;
+    ui.label(match scene.state.net_view {
+        NetView::Groups => {
+            format!("{} in {words}: allocated minus freed, whoever allocated it", format_delta_bytes(net))
+        }
+        NetView::Modules => format!("What was allocated in {words}, by the module that was running"),
+        NetView::Driver => format!("What the driver counts, first to last sample of {words}"),
+    });
+    match scene.state.net_view {
+        NetView::Groups if nets.is_empty() => {
+            ui.weak("Nothing was allocated or freed here.");
+        }
+        NetView::Groups => groups(ui, scene, &nets),
+        NetView::Modules => modules(ui, scene),
+        NetView::Driver => driver(ui, scene),
     }
+}
+
+fn total(totals: Totals) -> String {
+    format!("{} in {}", format_bytes(totals.bytes), format_count(totals.count))
+}
+
+fn groups(ui: &mut Ui, scene: &mut Scene<'_>, nets: &[NetGroup]) {
     let sort = scene.state.net_sort;
-    let order = order_of_nets(&nets, sort);
+    let order = order_of_nets(nets, sort);
     let columns = [
         ("Net", NetColumn::Net),
         ("Allocated", NetColumn::Allocated),
         ("Freed", NetColumn::Freed),
+        ("Kept", NetColumn::Kept),
+        ("Peak", NetColumn::Peak),
         ("Of", NetColumn::Key),
     ];
     let table = TableBuilder::new(ui)
@@ -35,9 +55,11 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         .striped(true)
         .cell_layout(cells::layout())
         .resizable(true)
-        .column(Column::initial(100.0))
-        .column(Column::initial(150.0))
-        .column(Column::initial(150.0))
+        .column(Column::initial(96.0))
+        .column(Column::initial(140.0))
+        .column(Column::initial(140.0))
+        .column(Column::initial(140.0))
+        .column(Column::initial(84.0))
         .column(Column::remainder().at_least(120.0).clip(true))
         .header(cells::ROW, |mut row| {
             for (text, column) in columns {
@@ -51,12 +73,142 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     table.body(|body| {
         body.rows(cells::ROW, order.len(), |mut row| {
             let net = &nets[order[row.index()] as usize];
-            let total =
-                |totals: Totals| format!("{} in {}", format_bytes(totals.bytes), format_count(totals.count));
             row.col(|ui| cells::figure(ui, &format_delta_bytes(net.net_bytes())));
             row.col(|ui| cells::figure(ui, &total(net.allocated)));
             row.col(|ui| cells::figure(ui, &total(net.freed)));
+            row.col(|ui| cells::figure(ui, &total(net.kept)));
+            row.col(|ui| cells::figure(ui, &format_bytes(net.peak_bytes)));
             row.col(|ui| cells::text(ui, &net.group.key));
         });
     });
+}
+
+/// The modules as a tree; a click folds those inside.
+fn modules(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let nodes = scene.state.answers.modules.clone();
+    if nodes.iter().all(|node| node.descendants == 0 && node.depth == 0) {
+        ui.weak(
+            "No trace covers this range with modules: record one with with_stack=True or with_modules=True.",
+        );
+        if nodes.is_empty() {
+            return;
+        }
+    }
+    let shown = unfolded(scene, &nodes);
+    let table = TableBuilder::new(ui)
+        .id_salt("modules")
+        .striped(true)
+        .cell_layout(cells::layout())
+        .sense(egui::Sense::click())
+        .resizable(true)
+        .column(Column::initial(260.0).clip(true))
+        .columns(Column::initial(92.0), 5)
+        .column(Column::remainder().at_least(80.0))
+        .header(cells::ROW, |mut row| {
+            for text in ["Module", "Forward", "Backward", "Freed", "Kept", "Peak", "Net"] {
+                row.col(|ui| {
+                    ui.strong(text);
+                });
+            }
+        });
+    table.body(|body| {
+        body.rows(cells::ROW, shown.len(), |mut row| {
+            let at = shown[row.index()];
+            let node = &nodes[at];
+            let path = path_of(&nodes, at);
+            let is_folded = scene.state.looks.folded_modules.contains(&path);
+            row.col(|ui| {
+                ui.add_space(14.0 * node.depth as f32);
+                let arrow = match (node.descendants, is_folded) {
+                    (0, _) => "   ",
+                    (_, true) => "⏵ ",
+                    (_, false) => "⏷ ",
+                };
+                cells::text(ui, &format!("{arrow}{}", node.name));
+            });
+            row.col(|ui| cells::figure(ui, &format_bytes(node.forward.bytes)));
+            row.col(|ui| cells::figure(ui, &format_bytes(node.backward.bytes)));
+            row.col(|ui| cells::figure(ui, &format_bytes(node.freed.bytes)));
+            row.col(|ui| cells::figure(ui, &format_bytes(node.kept.bytes)));
+            row.col(|ui| cells::figure(ui, &format_bytes(node.peak_bytes)));
+            row.col(|ui| cells::figure(ui, &format_delta_bytes(node.net_bytes())));
+            if row.response().clicked() && node.descendants > 0 {
+                scene.ask(Command::ToggleModule(path));
+            }
+        });
+    });
+}
+
+/// The nodes that no folded one hides.
+fn unfolded(scene: &Scene<'_>, nodes: &[NetNode]) -> Vec<usize> {
+    let folded = &scene.state.looks.folded_modules;
+    let mut shown = Vec::with_capacity(nodes.len());
+    let mut at = 0;
+    while let Some(node) = nodes.get(at) {
+        shown.push(at);
+        let is_folded = !folded.is_empty() && folded.contains(&path_of(nodes, at));
+        at += 1 + if is_folded { node.descendants } else { 0 };
+    }
+    shown
+}
+
+/// The names from the outermost module to this one.
+fn path_of(nodes: &[NetNode], at: usize) -> String {
+    let mut names = vec![nodes[at].name.as_str()];
+    let mut depth = nodes[at].depth;
+    for node in nodes[..at].iter().rev() {
+        if depth > 0 && node.depth == depth - 1 {
+            names.push(&node.name);
+            depth = node.depth;
+        }
+    }
+    names.reverse();
+    names.join(" > ")
+}
+
+/// The driver's figure split into its parts, for each device.
+fn driver(ui: &mut Ui, scene: &Scene<'_>) {
+    let range = scene.state.range_or_all(scene.data);
+    let device = scene.state.choices.selection.device;
+    let gaps = scene.data.gaps.iter().filter(|gap| device.admits(gap.device));
+    let grown: Vec<_> = gaps.filter_map(|gap| Some((gap, gap.parts(range)?))).collect();
+    if grown.is_empty() {
+        ui.weak(
+            "No driver's log has two samples in this range: open an nvidia-smi log beside the recordings.",
+        );
+        return;
+    }
+    egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        for (gap, parts) in grown {
+            ui.add_space(4.0);
+            ui.strong(title(gap));
+            let grid = egui::Grid::new(("driver", gap.device)).num_columns(3).spacing([24.0, 3.0]);
+            grid.striped(true).show(ui, |ui| {
+                for heading in ["", "grew by", "at the end"] {
+                    ui.weak(heading);
+                }
+                ui.end_row();
+                for part in parts {
+                    ui.label(part.label());
+                    ui.label(format_delta_bytes(part.grown_bytes));
+                    ui.label(format_bytes(part.end_bytes.max(0).unsigned_abs()));
+                    ui.end_row();
+                }
+            });
+        }
+    });
+}
+
+fn title(gap: &DriverGap) -> String {
+    let mut title = gap.device.to_string();
+    if gap.driver_device != gap.device {
+        title.push_str(&format!(", GPU {} of the driver's log", gap.driver_device.index));
+    }
+    if gap.is_sum_of_processes {
+        title.push_str(": the driver gives no total, so its processes are summed");
+    }
+    if let [first, ..] = gap.own_pids[..] {
+        title.push_str(&format!(" (the recorded process is {first} there)"));
+    }
+    title
 }

@@ -1,9 +1,8 @@
 //! Kept or live allocations one by one.
 
 use egui::Ui;
-use egui_extras::{Column, TableBuilder};
 
-use super::cells;
+use super::cells::{self, Spec};
 use crate::analysis::RowRef;
 use crate::app::answers::Lens;
 use crate::app::command::Command;
@@ -11,10 +10,24 @@ use crate::app::scene::Scene;
 use crate::app::sorting::RowColumn;
 use crate::app::state::Selected;
 use crate::model::time::{format_duration, format_offset};
-use crate::model::{Allocation, BEFORE_NS, NEVER_NS, format_bytes, format_count};
+use crate::model::{Allocation, BEFORE_NS, NEVER_NS, format_count};
 
 /// Beyond this the scroll bar would jump: f32 offsets have no finer steps.
 const MAX_ROWS: usize = 400_000;
+
+/// The name under which its columns are hidden.
+pub const TABLE: &str = "allocations";
+
+/// The columns.
+pub const COLUMNS: [Spec<RowColumn>; 7] = [
+    Spec { name: "Bytes", width: 86.0, sort: Some(RowColumn::Bytes) },
+    Spec { name: "Allocated", width: 84.0, sort: Some(RowColumn::Time) },
+    Spec { name: "Lifetime", width: 84.0, sort: Some(RowColumn::Lifetime) },
+    Spec { name: "Call site", width: 190.0, sort: Some(RowColumn::CallSite) },
+    Spec { name: "Op", width: 150.0, sort: Some(RowColumn::Op) },
+    Spec { name: "Shapes", width: 150.0, sort: None },
+    Spec { name: "Step", width: 60.0, sort: Some(RowColumn::Step) },
+];
 
 /// Draws the table.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
@@ -23,48 +36,28 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
         ui.weak(format!("The first {first} in this order; filter or brush to see others."));
     }
     let sort = scene.state.row_sort;
-    let columns = [
-        ("Bytes", Some(RowColumn::Bytes)),
-        ("Allocated", Some(RowColumn::Time)),
-        ("Lifetime", Some(RowColumn::Lifetime)),
-        ("Call site", Some(RowColumn::CallSite)),
-        ("Op", Some(RowColumn::Op)),
-        ("Shapes", None),
-        ("Step", Some(RowColumn::Step)),
-    ];
-    let table = TableBuilder::new(ui)
-        .id_salt("allocations")
-        .striped(true)
-        .cell_layout(cells::layout())
-        .sense(egui::Sense::click())
-        .resizable(true)
-        .column(Column::initial(86.0))
-        .column(Column::initial(84.0))
-        .column(Column::initial(84.0))
-        .column(Column::initial(190.0).clip(true))
-        .column(Column::initial(150.0).clip(true))
-        .column(Column::initial(150.0).clip(true))
-        .column(Column::remainder().at_least(50.0).clip(true))
-        .header(cells::ROW, |mut row| {
-            for (text, column) in columns {
-                row.col(|ui| match column {
-                    Some(column) => {
-                        if cells::header(ui, text, sort, column) {
-                            scene.ask(Command::SortRows(column));
-                        }
+    let shown = cells::shown(scene, TABLE, &COLUMNS);
+    let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
+        for &at in &shown {
+            row.col(|ui| match COLUMNS[at].sort {
+                Some(column) => {
+                    if cells::header(ui, COLUMNS[at].name, sort, column) {
+                        scene.ask(Command::SortRows(column));
                     }
-                    None => {
-                        ui.strong(text);
-                    }
-                });
-            }
-        });
+                }
+                None => {
+                    ui.strong(COLUMNS[at].name);
+                }
+            });
+        }
+    });
     table.body(|body| {
         body.rows(cells::ROW, lens.rows.len().min(MAX_ROWS), |mut row| {
             let row_ref = lens.rows[row.index()];
             row.set_selected(scene.state.selected == Some(Selected::Row(row_ref)));
-            for text in texts(scene, row_ref, &row_ref.get(scene.data.session())) {
-                row.col(|ui| cells::text(ui, &text));
+            let texts = texts(scene, row_ref, &row_ref.get(scene.data.session()));
+            for &at in &shown {
+                row.col(|ui| cells::text(ui, &texts[at]));
             }
             let response = row.response();
             if response.clicked() {
@@ -73,6 +66,14 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
             if response.double_clicked() {
                 scene.ask(Command::RevealSelected);
             }
+            response.context_menu(|ui| {
+                let index = scene.data.index.clone();
+                let stack = || {
+                    let allocation = row_ref.get(&index.session);
+                    index.stack_lines(row_ref.process, allocation.stack).join("\n")
+                };
+                cells::copy_menu(ui, scene, &COLUMNS.each_ref().map(|column| column.name), &texts, stack);
+            });
         });
     });
 }
@@ -92,7 +93,7 @@ fn texts(scene: &Scene<'_>, row: RowRef, allocation: &Allocation) -> [String; 7]
     };
     let op = process.ops.get(allocation.op).unwrap_or_default();
     [
-        format_bytes(allocation.size_bytes),
+        scene.bytes(allocation.size_bytes),
         time,
         lifetime,
         index.label(index.call_site(row.process, allocation.stack)).to_owned(),

@@ -23,6 +23,25 @@ use view::Axis;
 /// How much a notch of the wheel zooms.
 const ZOOM_PER_POINT: f64 = 1.0 / 240.0;
 
+/// Draws a track.
+type Show = fn(&mut Ui, &mut Tracks<'_, '_>);
+
+/// The tracks by name, from top to bottom as they are to begin with.
+const TRACKS: [(&str, Show); 4] = [
+    ("Memory", curves::show),
+    ("Steps", steps::show),
+    ("Allocations", allocation_map::show),
+    ("Ops and stacks", slices::show),
+];
+
+/// The names of the tracks from top to bottom, where the user has moved some.
+pub fn order(moved: &[&'static str]) -> Vec<&'static str> {
+    let known = |name: &&str| TRACKS.iter().any(|(track, _)| track == name);
+    let mut order: Vec<&'static str> = moved.iter().copied().filter(known).collect();
+    order.extend(TRACKS.iter().map(|(name, _)| *name).filter(|name| !moved.contains(name)));
+    order
+}
+
 /// What tracks share in a frame.
 pub struct Tracks<'s, 'a> {
     /// What to draw, and where to put commands.
@@ -51,10 +70,11 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         ruler::show(ui, &mut tracks);
         let source = ScrollSource { mouse_wheel: false, drag: DragScroll::Never, scroll_bar: true };
         egui::ScrollArea::vertical().scroll_source(source).auto_shrink(false).show(ui, |ui| {
-            curves::show(ui, &mut tracks);
-            steps::show(ui, &mut tracks);
-            allocation_map::show(ui, &mut tracks);
-            slices::show(ui, &mut tracks);
+            for name in order(&tracks.scene.state.looks.track_order) {
+                if let Some((_, show)) = TRACKS.iter().find(|(known, _)| *known == name) {
+                    show(ui, &mut tracks);
+                }
+            }
         });
     });
 }
@@ -79,9 +99,19 @@ impl Tracks<'_, '_> {
             let text = format!("{} {name}", if is_folded { "⏵" } else { "⏷" });
             let button = egui::Button::new(egui::RichText::new(text).strong()).frame(false);
             let action = if is_folded { "Unfold" } else { "Fold" };
-            if ui.add(button).accessible_name(format!("{action} track {name}")).clicked() {
+            let button = ui.add(button).accessible_name(format!("{action} track {name}"));
+            if button.clicked() {
                 self.scene.ask(Command::ToggleTrack(name));
             }
+            button.context_menu(|ui| {
+                for (text, by) in [("Move up", -1), ("Move down", 1)] {
+                    if ui.button(text).clicked() {
+                        self.scene.ask(Command::MoveTrack(name, by));
+                        ui.close();
+                    }
+                }
+            });
+            button.on_hover_text("Click to fold, right-click to move");
             if !is_folded {
                 extra(ui, self);
             }

@@ -1,5 +1,7 @@
-//! The boxed table that plain `nvidia-smi` prints, once or again and again (`-l`, `watch`, a shell loop).
+//! The boxed table that plain `nvidia-smi` prints, once or again and again (`-l`, `watch`, a shell loop), and the one
+//! of `nvitop -1`, which draws the same with finer lines.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -13,18 +15,33 @@ use crate::model::{Device, Quantity, Recording};
 struct Patterns {
     /// `|   0  NVIDIA H200    On  | 00000000:01:00.0 Off |`
     gpu: Regex,
-    /// `21544MiB / 24564MiB`
+    /// `|   0 30%  35C  P8   14W / 300W |`: nvitop's narrow table has one line a GPU.
+    narrow: Regex,
+    /// `21544MiB / 24564MiB`, nvitop's `22.69MiB / 47.99GiB`
     memory: Regex,
+    /// `|  0    3   0   0  |           14366MiB / 19968MiB    |`
+    mig: Regex,
     /// `|    0   N/A  N/A   40213   C   .../bin/python   20916MiB |`
     process: Regex,
+    /// `|   0  205220 C ikissa+   497MiB   0   0.0   0.3  0:42  python3 train.py |`
+    nvitop_process: Regex,
 }
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     Some(Patterns {
         gpu: Regex::new(r"^\|\s+(?P<index>\d+)\s+(?P<name>\S.*?)\s{2,}.*[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:").ok()?,
-        memory: Regex::new(r"(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB").ok()?,
+        narrow: Regex::new(r"^\|\s+(?P<index>\d+)\s+\S").ok()?,
+        memory: Regex::new(r"(?P<used>[\d.]+[KMGT]?i?B)\s*/\s*(?P<total>[\d.]+[KMGT]iB)").ok()?,
+        mig: Regex::new(
+            r"^\|\s+(?P<gpu>\d+)\s+(?P<gi>\d+)\s+(?P<ci>\d+)\s+\d+\s*\|\s*(?P<used>[\d.]+[KMG]iB)\s*/\s*(?P<total>[\d.]+[KMG]iB)",
+        )
+        .ok()?,
         process: Regex::new(
             r"^\|\s+(?P<gpu>\d+)\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?(?P<pid>\d+)\s+(?P<type>[CGM+]{1,5})\s+(?P<name>\S.*?)\s+(?P<used>\d+MiB|N/A)\s*\|?\s*$",
+        )
+        .ok()?,
+        nvitop_process: Regex::new(
+            r"^\|\s*(?P<gpu>\d+)\s+(?P<pid>\d+)\s+(?P<type>[CGX+]{1,3})\s+(?P<user>\S+)\s+(?P<used>[\d.]+[KMGT]?i?B|N/A)\s.*?\s(?:\d+:\d[\d:]*|[\d.]+ days)\s+(?P<name>\S.*?)\s*\|?\s*$",
         )
         .ok()?,
     })
@@ -32,7 +49,25 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
 
 /// Whether a text holds the box.
 pub(super) fn detect(text: &str) -> bool {
-    text.lines().take(400).any(|line| line.contains("| NVIDIA-SMI "))
+    text.lines().take(400).any(|line| begins_box(&plain_lines(line)))
+}
+
+fn begins_box(line: &str) -> bool {
+    line.contains("| NVIDIA-SMI ") || line.contains("| NVITOP ")
+}
+
+/// nvitop's fine lines as nvidia-smi draws them.
+fn plain_lines(line: &str) -> Cow<'_, str> {
+    if !line.contains(|c: char| ('\u{2500}'..='\u{257f}').contains(&c)) {
+        return Cow::Borrowed(line);
+    }
+    let plain = |c: char| match c {
+        '│' | '║' => '|',
+        '─' | '═' => '-',
+        '\u{2500}'..='\u{257f}' => '+',
+        _ => c,
+    };
+    Cow::Owned(line.chars().map(plain).collect())
 }
 
 /// Reads every box.
@@ -46,8 +81,12 @@ pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result
     let mut in_mig = false;
     let mut in_processes = false;
     for line in log.text.lines() {
-        let line = without_prefix(line);
-        if line.contains("| NVIDIA-SMI ") {
+        let line = plain_lines(without_prefix(line));
+        let line = line.as_ref();
+        if begins_box(line) {
+            if line.contains("NVITOP") {
+                samples.recording().format = "nvitop table";
+            }
             if progress.is_cancelled() {
                 return Err(ImportError::Cancelled { file: input.name() });
             }
@@ -70,13 +109,25 @@ pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result
         } else if line.contains("Processes:") {
             (in_mig, in_processes) = (false, true);
         } else if in_processes {
-            if let Some(found) = patterns.process.captures(line) {
+            let found = patterns.process.captures(line).or_else(|| patterns.nvitop_process.captures(line));
+            if let Some(found) = found {
                 let gpu = found["gpu"].parse().unwrap_or(0);
                 if let (Ok(pid), Some(bytes)) = (found["pid"].parse(), parse_cell(&found["used"], MIB)) {
                     samples.process(Device::cuda(gpu), pid, &found["name"], bytes);
                 }
             }
-        } else if !in_mig {
+        } else if in_mig {
+            if let Some(found) = patterns.mig.captures(line) {
+                let gpu = Device::cuda(found["gpu"].parse().unwrap_or(0));
+                if let Some(used) = parse_cell(&found["used"], MIB) {
+                    samples.mig(gpu, &found["gi"], &found["ci"], used);
+                }
+            }
+        } else {
+            if device.is_none() && patterns.memory.is_match(line) {
+                let found = patterns.narrow.captures(line);
+                device = found.and_then(|found| found["index"].parse().ok()).map(Device::cuda);
+            }
             if let Some(found) = patterns.gpu.captures(line) {
                 let of_row = Device::cuda(found["index"].parse().unwrap_or(0));
                 samples.device(of_row, &found["name"], "", None);
@@ -145,7 +196,66 @@ mod tests {
         assert_eq!(series(Quantity::DriverUsed, 0), [21_544 << 20; 2]);
         assert_eq!(series(Quantity::DriverUsed, 1), [544 << 20; 2]);
         assert_eq!(series(Quantity::ProcessUsed, 0), [20_916 << 20; 2]);
+        assert_eq!(series(Quantity::InstanceUsed("MIG 3/0 used".to_owned()), 0), [14_366 << 20; 2]);
         assert_eq!(log.devices[0].name, "NVIDIA GeForce RTX 4090");
         assert_eq!(log.series[0].times_ns[1] - log.series[0].times_ns[0], 1_000_000_000);
+    }
+    const NVITOP: &str = "\
+Wed Feb 19 11:44:37 2025
+╒═════════════════════════════════════════════════════════════════════════════╕
+│ NVITOP 1.4.2       Driver Version: 550.90.12      CUDA Driver Version: 12.4 │
+├───────────────────────────────┬──────────────────────┬──────────────────────┤
+│ GPU  Name        Persistence-M│ Bus-Id        Disp.A │ MIG M.   Uncorr. ECC │
+│ Fan  Temp  Perf  Pwr:Usage/Cap│         Memory-Usage │ GPU-Util  Compute M. │
+╞═══════════════════════════════╪══════════════════════╪══════════════════════╪════════════════════╕
+│   0  H800                Off  │ 00000000:18:00.0 Off │ Disabled           0 │ MEM: ▏ 0.6%        │
+│ N/A   36C    P0    85W / 700W │    497MiB / 79.65GiB │      0%      Default │ UTL: ▏ 0%          │
+├───────────────────────────────┼──────────────────────┼──────────────────────┼────────────────────┤
+│   1  H800                Off  │ 00000000:3A:00.0 Off │ Disabled           0 │ MEM: ▏ 0.0%        │
+│ N/A   36C    P0    83W / 700W │   3.50MiB / 79.65GiB │      0%      Default │ UTL: ▏ 0%          │
+╘═══════════════════════════════╧══════════════════════╧══════════════════════╧════════════════════╛
+[ CPU: ▏ 0.3%                                UPTIME: 22:52:42 ]  ( Load Average:  0.15  0.07  0.08 )
+[ MEM: ▍ 0.8%                                   USED: 7.92GiB ]  [ SWP: ▏ 0.0%                     ]
+
+╒══════════════════════════════════════════════════════════════════════════════════════════════════╕
+│ Processes:                                                                       me@node16       │
+│ GPU     PID      USER  GPU-MEM %SM  %CPU  %MEM  TIME  COMMAND                                    │
+╞══════════════════════════════════════════════════════════════════════════════════════════════════╡
+│   0  205220 C ikissa+   497MiB   0   0.0   0.3  0:42  python3 ex4.py                             │
+╘══════════════════════════════════════════════════════════════════════════════════════════════════╛
+";
+
+    const NVITOP_NARROW: &str = "\
+╒═════════════════════════════════════════════════════════════════════════════╕
+│ NVITOP 1.3.2        Driver Version: 570.144       CUDA Driver Version: 12.8 │
+├───────────────────────────────┬──────────────────────┬──────────────────────┤
+│ GPU Fan Temp Perf Pwr:Usg/Cap │         Memory-Usage │ GPU-Util  Compute M. │
+╞═══════════════════════════════╪══════════════════════╪══════════════════════╪════════════════════════════════════════╕
+│   0 30%  35C  P8   14W / 300W │  22.69MiB / 47.99GiB │      0%      Default │ MEM: ▏ 0.0%                            │
+├───────────────────────────────┼──────────────────────┼──────────────────────┼────────────────────────────────────────┤
+│   1 MAX  36C  P8   11W / 300W │        0B / 47.99GiB │      0%      Default │ MEM: ▏ 0.0%                            │
+";
+
+    #[test]
+    fn nvitop_in_both_widths() {
+        let read = |text: &str| {
+            import(&Input::from_bytes("nvitop.log", text.as_bytes().to_vec()), &Progress::default()).unwrap()
+        };
+        let bytes = |log: &crate::model::Recording, quantity: Quantity, index: i64| {
+            let is_it = |series: &&crate::model::Series| {
+                series.quantity == quantity && series.device == Device::cuda(index)
+            };
+            log.series.iter().find(is_it).unwrap().bytes.clone()
+        };
+        let log = read(NVITOP);
+        assert_eq!((log.format, log.clock), ("nvitop table", Clock::LocalWall));
+        assert_eq!(bytes(&log, Quantity::DriverUsed, 0), [497 << 20]);
+        assert_eq!(bytes(&log, Quantity::DriverUsed, 1), [7 << 19]);
+        assert_eq!(bytes(&log, Quantity::ProcessUsed, 0), [497 << 20]);
+        let process = log.series.iter().find(|series| series.pid.is_some()).unwrap();
+        assert_eq!((process.pid, process.process_name.as_str()), (Some(205_220), "python3 ex4.py"));
+        let log = read(NVITOP_NARROW);
+        assert_eq!(bytes(&log, Quantity::DriverUsed, 0), [(22.69 * f64::from(1 << 20)).round() as i64]);
+        assert_eq!(bytes(&log, Quantity::DriverUsed, 1), [0]);
     }
 }

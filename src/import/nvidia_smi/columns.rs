@@ -1,4 +1,4 @@
-//! Which column of an nvidia-smi CSV is what: by its header, or by content where there is none.
+//! Which column of a CSV of nvidia-smi, rocm-smi or amd-smi is what: by its header, or by content where there is none.
 
 use super::samples::{MIB, is_missing};
 use crate::import::wall_time::parse_stamp;
@@ -82,6 +82,15 @@ const OWN_NAMES: &[&str] = &[
     "clocks.current.memory",
     "clocks.current.graphics",
     "compute_mode",
+    // rocm-smi --showmeminfo vram --csv
+    "vram total memory (b)",
+    "vram total used memory (b)",
+    // amd-smi metric --mem-usage --csv
+    "used_vram",
+    "free_vram",
+    // amd-smi monitor --vram-usage --csv
+    "vram_used",
+    "vram_free",
 ];
 
 /// The columns of a header row; `None` for any other row. Wrappers' own columns may stand among nvidia-smi's.
@@ -94,17 +103,17 @@ pub(super) fn header_columns(record: &csv::StringRecord) -> Option<Vec<Column>> 
     is_header.then(|| {
         let role = |name: &str| match name {
             "timestamp" | "time" | "date" | "datetime" => Role::Time,
-            "index" | "gpu" | "gpu_index" => Role::Index,
+            "index" | "gpu" | "gpu_index" | "device" => Role::Index,
             "name" if has_pid => Role::ProcessName,
-            "name" | "gpu_name" => Role::Name,
+            "name" | "gpu_name" | "card series" => Role::Name,
             "uuid" | "gpu_uuid" => Role::Uuid,
             "gpu_bus_id" | "pci.bus_id" => Role::BusId,
             "pid" => Role::Pid,
             "process_name" => Role::ProcessName,
             "used_memory" | "used_gpu_memory" => Role::ProcessUsed,
-            "memory.used" => Role::Used,
-            "memory.free" => Role::Free,
-            "memory.total" => Role::Total,
+            "memory.used" | "vram total used memory (b)" | "used_vram" | "vram_used" => Role::Used,
+            "memory.free" | "free_vram" | "vram_free" => Role::Free,
+            "memory.total" | "vram total memory (b)" | "total_vram" | "vram_total" => Role::Total,
             "memory.reserved" => Role::DriverReserved,
             _ => Role::Other,
         };
@@ -116,6 +125,7 @@ pub(super) fn header_columns(record: &csv::StringRecord) -> Option<Vec<Column>> 
 fn split_unit(cell: &str) -> (String, Option<i64>) {
     let (name, unit) = match cell.split_once('[') {
         Some((name, unit)) => (name, unit.trim_end().trim_end_matches(']')),
+        None if cell.ends_with("(B)") => (cell, "B"),
         None => (cell, ""),
     };
     let unit_bytes = match unit {

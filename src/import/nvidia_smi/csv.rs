@@ -149,7 +149,8 @@ impl Reading {
         let pid = text(Role::Pid).parse::<u64>().ok();
         let (name, process_name, uuid) = (text(Role::Name), text(Role::ProcessName), text(Role::Uuid));
         let gpu = if uuid.is_empty() { text(Role::BusId) } else { uuid.clone() };
-        let index = text(Role::Index).parse::<i64>().ok();
+        // rocm-smi writes `card0`.
+        let index = text(Role::Index).trim_start_matches("card").parse::<i64>().ok();
         let failure = cells.iter().find(|cell| is_failure(cell)).cloned();
         let is_process = self.columns.iter().any(|column| column.role == Role::Pid);
 

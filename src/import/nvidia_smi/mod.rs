@@ -25,6 +25,7 @@ enum Form {
     Xml,
     QueryText,
     Gpustat,
+    Rocm,
     Json,
     /// Nothing but the words of a driver that can't be reached.
     Failure,
@@ -34,13 +35,14 @@ enum Form {
 type Detect = fn(&str) -> bool;
 
 fn form_of(text: &str) -> Option<Form> {
-    let tests: [(Form, Detect); 8] = [
+    let tests: [(Form, Detect); 9] = [
         (Form::Xml, xml::detect),
         (Form::Json, others::detect_json),
         (Form::Boxed, boxed::detect),
         (Form::QueryText, query_text::detect),
         (Form::Dmon, dmon::detect),
         (Form::Gpustat, others::detect_gpustat),
+        (Form::Rocm, others::detect_rocm),
         (Form::Csv, csv::detect),
         (Form::Failure, is_failure),
     ];
@@ -70,7 +72,8 @@ impl Importer for NvidiaSmiImporter {
             Some(Form::Xml) => xml::import(input, progress, log),
             Some(Form::QueryText) => query_text::import(input, progress, log),
             Some(Form::Gpustat) => others::import_gpustat(input, progress, log),
-            Some(Form::Json) => others::import_json(input, log),
+            Some(Form::Rocm) => others::import_rocm(input, progress, log),
+            Some(Form::Json) => others::import_json(input, progress, log),
             Some(Form::Failure) => Err(ImportError::content(
                 "nvidia-smi could not reach the driver when this was written, so it holds no figures",
                 input.name(),

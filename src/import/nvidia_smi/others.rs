@@ -1,4 +1,5 @@
-//! Like tools of other makers: `gpustat` (text and JSON), `rocm-smi` and `amd-smi` (JSON).
+//! Like tools: `gpustat` (text and JSON), `rocm-smi` (text and JSON) and `amd-smi` (JSON). Their CSV is read with
+//! nvidia-smi's.
 
 use std::sync::LazyLock;
 
@@ -73,58 +74,143 @@ pub(super) fn import_gpustat(
     samples.finish(input, log.cut)
 }
 
+/// `GPU[0] : VRAM Total Used Memory (B): 4658221056`
+static ROCM: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"^\s*GPU\[(?P<index>\d{1,3})\]\s*:\s*(?i:vram) Total (?P<used>Used )?Memory \(B\):\s*(?P<bytes>\d+)",
+    )
+    .ok()
+});
+
+/// Whether a text is rocm-smi's.
+pub(super) fn detect_rocm(text: &str) -> bool {
+    ROCM.as_ref().is_some_and(|pattern| text.lines().take(400).any(|line| pattern.is_match(line)))
+}
+
+/// Reads rocm-smi's text (`--showmeminfo vram`), once or repeated.
+pub(super) fn import_rocm(
+    input: &Input,
+    progress: &Progress,
+    log: LogText,
+) -> Result<Recording, ImportError> {
+    let mut samples = Samples::new("rocm-smi");
+    let mut is_timed = false;
+    for (_, line) in lines(&log.text) {
+        if progress.is_cancelled() {
+            return Err(ImportError::Cancelled { file: input.name() });
+        }
+        let Some(found) = ROCM.as_ref().and_then(|pattern| pattern.captures(line)) else {
+            if let Some(stamp) = find_stamp(line) {
+                samples.set_time(stamp);
+                is_timed = true;
+            }
+            continue;
+        };
+        let index = found["index"].parse().unwrap_or(0);
+        let Some(bytes) = parse_cell(&found["bytes"], 1) else { continue };
+        let device = Device::cuda(index);
+        if found.name("used").is_some() {
+            samples.count_row();
+            samples.gpu(Quantity::DriverUsed, device, bytes);
+        } else {
+            // The first GPU's total begins a sample.
+            if !is_timed && index == 0 {
+                samples.next_untimed();
+            }
+            samples.device(device, "", "", u64::try_from(bytes).ok());
+            samples.gpu(Quantity::Capacity, device, bytes);
+        }
+    }
+    samples.finish(input, log.cut)
+}
+
 /// Whether a text is the JSON of gpustat, rocm-smi or amd-smi.
 pub(super) fn detect_json(text: &str) -> bool {
     let text = text.trim_start();
     text.starts_with(['{', '['])
         && (text.contains("\"VRAM Total Used Memory (B)\"")
             || text.contains("\"used_vram\"")
+            || text.contains("\"vram_used\"")
             || text.contains("\"query_time\"") && text.contains("\"memory.used\""))
 }
 
-/// Reads one JSON document of these tools.
-pub(super) fn import_json(input: &Input, log: LogText) -> Result<Recording, ImportError> {
-    let value: Value = serde_json::from_str(log.text.trim()).map_err(|error| {
-        ImportError::content(format!("the JSON is damaged at line {} ({error})", error.line()), input.name())
-    })?;
-    let mut samples;
-    if let Some(gpus) = value.get("gpus").and_then(Value::as_array) {
-        samples = Samples::new("gpustat JSON");
-        match value.get("query_time").and_then(Value::as_str).and_then(find_stamp) {
-            Some(stamp) => samples.set_time(stamp),
-            None => samples.next_untimed(),
+/// Reads the JSON documents of these tools, one or several in a row.
+pub(super) fn import_json(
+    input: &Input,
+    progress: &Progress,
+    log: LogText,
+) -> Result<Recording, ImportError> {
+    let mut samples = Samples::new("gpustat JSON");
+    let documents = serde_json::Deserializer::from_str(&log.text).into_iter::<Value>();
+    for (position, document) in documents.enumerate() {
+        if progress.is_cancelled() {
+            return Err(ImportError::Cancelled { file: input.name() });
         }
-        for (position, gpu) in gpus.iter().enumerate() {
-            gpustat_gpu(&mut samples, position, gpu);
-        }
-    } else if let Some(cards) = value.as_object() {
-        samples = Samples::new("rocm-smi JSON");
-        samples.next_untimed();
-        for (name, card) in cards {
-            let Some(index) = name.strip_prefix("card").and_then(|index| index.parse().ok()) else {
-                continue;
-            };
-            let bytes =
-                |key: &str| card.get(key).and_then(Value::as_str).and_then(|text| parse_cell(text, 1));
-            let product = card.get("Card Series").or_else(|| card.get("Card series")).and_then(Value::as_str);
-            let figures = (bytes("VRAM Total Used Memory (B)"), bytes("VRAM Total Memory (B)"));
-            gpu(&mut samples, Device::cuda(index), product.unwrap_or_default(), figures);
-        }
-    } else {
-        samples = Samples::new("amd-smi JSON");
-        samples.next_untimed();
-        for card in value.as_array().into_iter().flatten() {
-            let index = card.get("gpu").and_then(Value::as_i64).unwrap_or(0);
-            // `{"value": 1024, "unit": "MB"}`
-            let bytes = |key: &str| {
-                let figure = card.get("mem_usage").or_else(|| card.get("vram"))?.get(key)?;
-                let unit = figure.get("unit").and_then(Value::as_str).unwrap_or("MB");
-                parse_cell(&format!("{} {unit}", figure.get("value")?), MIB)
-            };
-            gpu(&mut samples, Device::cuda(index), "", (bytes("used_vram"), bytes("total_vram")));
+        match document {
+            Ok(document) => samples.recording().format = read_document(&mut samples, &document),
+            Err(error) if position == 0 => {
+                let cause = format!("the JSON is damaged at line {} ({error})", error.line());
+                return Err(ImportError::content(cause, input.name()));
+            }
+            Err(error) => {
+                samples.lose_row(error.line() as u64);
+                break;
+            }
         }
     }
     samples.finish(input, log.cut)
+}
+
+/// Reads one document; says which tool wrote it.
+fn read_document(samples: &mut Samples, document: &Value) -> &'static str {
+    if let Some(gpus) = document.get("gpus").and_then(Value::as_array) {
+        match document.get("query_time").and_then(Value::as_str).and_then(find_stamp) {
+            Some(stamp) => samples.set_time(stamp),
+            None => samples.next_untimed(),
+        }
+        for (position, card) in gpus.iter().enumerate() {
+            gpustat_gpu(samples, position, card);
+        }
+        return "gpustat JSON";
+    }
+    let cards = document.as_array().or_else(|| document.get("gpu_data").and_then(Value::as_array));
+    if let Some(cards) = cards {
+        amd_cards(samples, cards);
+        return "amd-smi JSON";
+    }
+    samples.next_untimed();
+    for (name, card) in document.as_object().into_iter().flatten() {
+        let Some(index) = name.strip_prefix("card").and_then(|index| index.parse().ok()) else { continue };
+        let bytes = |key: &str| card.get(key).and_then(Value::as_str).and_then(|text| parse_cell(text, 1));
+        let product = card.get("Card Series").or_else(|| card.get("Card series")).and_then(Value::as_str);
+        let figures = (bytes("VRAM Total Used Memory (B)"), bytes("VRAM Total Memory (B)"));
+        gpu(samples, Device::cuda(index), product.unwrap_or_default(), figures);
+    }
+    "rocm-smi JSON"
+}
+
+/// amd-smi: `metric --mem-usage` nests the figures, `monitor` and its `timestamp` (Unix seconds) do not.
+fn amd_cards(samples: &mut Samples, cards: &[Value]) {
+    let mut first = None;
+    for card in cards {
+        let index = card.get("gpu").and_then(Value::as_i64).unwrap_or(0);
+        let stamp = card.get("timestamp").and_then(Value::as_i64);
+        match stamp.and_then(|seconds| find_stamp(&seconds.to_string())) {
+            Some(stamp) => samples.set_time(stamp),
+            // In a list of samples the first GPU comes again.
+            None if *first.get_or_insert(index) == index => samples.next_untimed(),
+            None => {}
+        }
+        // `{"value": 1024, "unit": "MB"}`, or the bare number.
+        let bytes = |keys: [&str; 2]| {
+            let nested = card.get("mem_usage").or_else(|| card.get("vram")).unwrap_or(card);
+            let figure = keys.iter().find_map(|key| nested.get(key).or_else(|| card.get(key)))?;
+            let unit = figure.get("unit").and_then(Value::as_str).unwrap_or("MB");
+            parse_cell(&format!("{} {unit}", figure.get("value").unwrap_or(figure)), MIB)
+        };
+        let figures = (bytes(["used_vram", "vram_used"]), bytes(["total_vram", "vram_total"]));
+        gpu(samples, Device::cuda(index), "", figures);
+    }
 }
 
 fn gpustat_gpu(samples: &mut Samples, position: usize, card: &Value) {
@@ -159,7 +245,7 @@ fn gpu(samples: &mut Samples, device: Device, name: &str, (used, total): (Option
 #[cfg(test)]
 mod tests {
     use crate::import::{Input, Progress, import};
-    use crate::model::{Quantity, Recording};
+    use crate::model::{Clock, Quantity, Recording};
 
     fn read(text: &str) -> Recording {
         import(&Input::from_bytes("x", text.as_bytes().to_vec()), &Progress::default()).unwrap()
@@ -194,5 +280,38 @@ mod tests {
         );
         assert_eq!(used(&log, Quantity::DriverUsed), [283 << 20]);
         assert_eq!(log.series[0].device.index, 1);
+        let log = read(concat!(
+            r#"[{"timestamp": 1721245011, "gpu": 0, "vram_used": {"value": 283, "unit": "MB"}, "vram_total": 196300}]"#,
+            "\n",
+            r#"[{"timestamp": 1721245012, "gpu": 0, "vram_used": {"value": 284, "unit": "MB"}, "vram_total": 196300}]"#,
+            "\n[{\"timestamp\": 17212"
+        ));
+        assert_eq!((log.clock, log.lost.events), (Clock::Unix, 1));
+        assert_eq!(used(&log, Quantity::DriverUsed), [283 << 20, 284 << 20]);
+    }
+
+    #[test]
+    fn amd_as_text_and_csv() {
+        let screen = "\
+============================ ROCm System Management Interface ============================
+================================== Memory Usage (Bytes) ==================================
+GPU[0]\t\t: VRAM Total Memory (B): 32195477504
+GPU[0]\t\t: VRAM Total Used Memory (B): 30414307328
+================================== End of ROCm SMI Log ===================================
+";
+        let log = read(&screen.repeat(2));
+        assert_eq!((log.format, log.clock), ("rocm-smi", Clock::Order));
+        assert_eq!(used(&log, Quantity::DriverUsed), [30_414_307_328; 2]);
+        let log = read(
+            "WARNING: AMD GPU device(s) is/are in a low-power state.\n\ndevice,VRAM Total Memory (B),VRAM Total Used Memory (B)\ncard0,8589934592,1073741824\ncard1,17179869184,2147483648\n",
+        );
+        assert_eq!(used(&log, Quantity::DriverUsed), [1_073_741_824]);
+        assert_eq!(log.series.last().unwrap().device.index, 1);
+        let log = read("gpu,total_vram,used_vram,free_vram\n0,16368,905,15463\n");
+        assert_eq!(used(&log, Quantity::DriverUsed), [905 << 20]);
+        let log = read(
+            "timestamp,gpu,vram_used,vram_free,vram_total,vram_percent\n1721245011,0,283,196017,196300,0\n1721245012,0,290,196010,196300,0\n",
+        );
+        assert_eq!((log.clock, used(&log, Quantity::DriverUsed)), (Clock::Unix, vec![283 << 20, 290 << 20]));
     }
 }

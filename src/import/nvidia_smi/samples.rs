@@ -91,6 +91,12 @@ impl Samples {
         series.push(self.now_ns, bytes);
     }
 
+    /// What the driver counts for a MIG instance, named by its GPU instance and its compute instance.
+    pub(super) fn mig(&mut self, device: Device, gpu_instance: &str, compute_instance: &str, bytes: i64) {
+        let label = format!("MIG {}/{} used", gpu_instance.trim(), compute_instance.trim());
+        self.gpu(Quantity::InstanceUsed(label), device, bytes);
+    }
+
     /// What the driver counts for a process. A name that is only a token of absence keeps the earlier name.
     pub(super) fn process(&mut self, device: Device, pid: u64, name: &str, bytes: i64) {
         let key = (Quantity::ProcessUsed, device, Some(pid));

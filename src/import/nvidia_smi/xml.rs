@@ -46,6 +46,15 @@ struct Gpu {
     reserved: Option<i64>,
     failure: String,
     processes: Vec<Process>,
+    instances: Vec<Instance>,
+}
+
+/// A MIG instance.
+#[derive(Default)]
+struct Instance {
+    gpu_instance: String,
+    compute_instance: String,
+    used: Option<i64>,
 }
 
 #[derive(Default)]
@@ -72,8 +81,10 @@ fn read_document(body: &str, samples: &mut Samples) -> Result<(), quick_xml::Err
                 if path.len() < MAX_DEPTH {
                     path.push(element.name().as_ref().to_owned());
                 }
-                if path.last().is_some_and(|name| name == "process_info") {
-                    gpu.processes.push(Process::default());
+                match path.last().map(String::as_str) {
+                    Some("process_info") => gpu.processes.push(Process::default()),
+                    Some("mig_device") => gpu.instances.push(Instance::default()),
+                    _ => {}
                 }
             }
             Event::End(element) => {
@@ -116,6 +127,14 @@ fn read_document(body: &str, samples: &mut Samples) -> Result<(), quick_xml::Err
 /// elements of their own.
 fn set(gpu: &mut Gpu, path: &[&str], text: &str) {
     if path.contains(&"mig_device") {
+        if let Some(instance) = gpu.instances.last_mut() {
+            match path {
+                [.., "gpu_instance_id"] => text.clone_into(&mut instance.gpu_instance),
+                [.., "compute_instance_id"] => text.clone_into(&mut instance.compute_instance),
+                [.., "fb_memory_usage", "used"] => instance.used = parse_cell(text, MIB),
+                _ => {}
+            }
+        }
         return;
     }
     match path {
@@ -158,6 +177,11 @@ fn add(samples: &mut Samples, device: Device, gpu: &Gpu) {
             samples.gpu(quantity, device, bytes);
         }
     }
+    for instance in &gpu.instances {
+        if let Some(used) = instance.used {
+            samples.mig(device, &instance.gpu_instance, &instance.compute_instance, used);
+        }
+    }
     for process in &gpu.processes {
         if let (Some(pid), Some(bytes)) = (process.pid, process.used) {
             samples.process(device, pid, &process.name, bytes);
@@ -172,7 +196,7 @@ mod tests {
 
     fn document(second: u32, used: u32) -> String {
         format!(
-            "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\n<timestamp>Tue Dec  1 05:53:{second} 2026</timestamp>\n<gpu id=\"00000000:01:00.0\"><product_name>NVIDIA H200</product_name><uuid>GPU-1</uuid>\n<mig_devices><mig_device><fb_memory_usage><total>9 MiB</total><used>9 MiB</used></fb_memory_usage></mig_device></mig_devices>\n<fb_memory_usage><total>143771 MiB</total><reserved>616 MiB</reserved><used>{used} MiB</used></fb_memory_usage>\n<supported_mem_clock><value>\n<processes><process_info><pid>445</pid><process_name>a & b</process_name><used_memory>500 MiB</used_memory></process_info></processes></supported_mem_clock>\n</gpu>\n</nvidia_smi_log>\n"
+            "<?xml version=\"1.0\" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM \"nvsmi_device_v12.dtd\">\n<nvidia_smi_log>\n<timestamp>Tue Dec  1 05:53:{second} 2026</timestamp>\n<gpu id=\"00000000:01:00.0\"><product_name>NVIDIA H200</product_name><uuid>GPU-1</uuid>\n<mig_devices><mig_device><index>0</index><gpu_instance_id>3</gpu_instance_id><compute_instance_id>0</compute_instance_id><fb_memory_usage><total>9 MiB</total><used>9 MiB</used></fb_memory_usage></mig_device></mig_devices>\n<fb_memory_usage><total>143771 MiB</total><reserved>616 MiB</reserved><used>{used} MiB</used></fb_memory_usage>\n<supported_mem_clock><value>\n<processes><process_info><pid>445</pid><process_name>a & b</process_name><used_memory>500 MiB</used_memory></process_info></processes></supported_mem_clock>\n</gpu>\n</nvidia_smi_log>\n"
         )
     }
 
@@ -185,6 +209,9 @@ mod tests {
         assert_eq!((log.clock, log.format), (Clock::LocalWall, "nvidia-smi XML"));
         let used = log.series.iter().find(|series| series.quantity == Quantity::DriverUsed).unwrap();
         assert_eq!(used.bytes, [1000 << 20, 1001 << 20]);
+        let instance = Quantity::InstanceUsed("MIG 3/0 used".to_owned());
+        let instance = log.series.iter().find(|series| series.quantity == instance).unwrap();
+        assert_eq!(instance.bytes[..2], [9 << 20; 2]);
         assert_eq!((log.devices[0].name.as_str(), log.devices[0].uuid.as_str()), ("NVIDIA H200", "GPU-1"));
     }
 }

@@ -1,22 +1,27 @@
 //! Training logs: any text with printed memory figures, with or without times, and out-of-memory messages.
 
 mod figures;
+mod metrics_csv;
 mod reading;
 
 use regex::Regex;
 
+pub use metrics_csv::MetricsCsvImporter;
 pub(super) use reading::read;
 
 use super::text::{clean_head, lines, read_text, without_prefix};
 use super::{Head, ImportError, Importer, Input, Progress, oom_message};
 use crate::model::Recording;
 
+/// The name of the importer.
+pub(super) const NAME: &str = "training log";
+
 /// Reads training logs with printed memory figures.
 pub struct TrainingLogImporter;
 
 impl Importer for TrainingLogImporter {
     fn name(&self) -> &'static str {
-        "training log"
+        NAME
     }
 
     fn detect(&self, head: &Head<'_>) -> bool {
@@ -40,7 +45,7 @@ impl Importer for TrainingLogImporter {
 }
 
 /// Reads a log by a pattern that the user set: a regular expression with groups named `allocated`, `reserved`,
-/// `max_allocated`, `max_reserved` or `mem`, or with one group for allocated memory.
+/// `max_allocated`, `max_reserved` or `mem`, and `step`, or with one group for allocated memory.
 ///
 /// # Errors
 /// When no line has what the pattern looks for.
@@ -153,6 +158,12 @@ mod tests {
         let log = import_with_pattern(&input, &pattern, &Progress::default()).unwrap();
         assert_eq!(bytes_of(&log, &Quantity::Allocated), [25 << 29, 13 << 30]);
         assert!(import_with_pattern(&input, &Regex::new("(absent)").unwrap(), &Progress::default()).is_err());
+        let input = Input::from_bytes("x.log", b"it 7: 12.5G, 13G\nit 8: 12.5G, 14G\n".to_vec());
+        let pattern = Regex::new(r"it (?P<step>\d+): (?P<allocated>\S+), (?P<reserved>\S+)").unwrap();
+        let log = import_with_pattern(&input, &pattern, &Progress::default()).unwrap();
+        assert_eq!(bytes_of(&log, &Quantity::Reserved), [13 << 30, 14 << 30]);
+        let names: Vec<&str> = log.annotations.iter().map(|one| log.strings.get(one.name)).collect();
+        assert_eq!(names, ["step#7", "step#8"]);
     }
 
     #[test]

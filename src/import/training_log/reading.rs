@@ -47,7 +47,19 @@ pub(in crate::import) fn read(
     reading.finish(log.cut.clone()).map_err(|cause| ImportError::content(cause, input.name()))
 }
 
-struct Reading<'p> {
+/// What a row of metrics says beside its figures.
+#[derive(Default)]
+pub(super) struct RowFacts {
+    pub stamp: Option<Stamp>,
+    pub step: Option<i64>,
+    pub epoch: Option<i64>,
+    pub rank: Option<u32>,
+    /// How many figures have a guessed unit.
+    pub guesses: u64,
+}
+
+/// The state while a log is read.
+pub(super) struct Reading<'p> {
     pattern: Option<&'p Regex>,
     recording: Recording,
     rows: Vec<Row>,
@@ -67,7 +79,7 @@ struct Reading<'p> {
 }
 
 impl<'p> Reading<'p> {
-    fn new(pattern: Option<&'p Regex>) -> Self {
+    pub(super) fn new(pattern: Option<&'p Regex>) -> Self {
         Self {
             pattern,
             recording: Recording::new(SourceKind::TrainingLog, "training log", Clock::Order),
@@ -113,7 +125,12 @@ impl<'p> Reading<'p> {
             // A progress bar's elapsed time looks like a time of day.
             None => elapsed().or_else(|| find_stamp(line)),
         };
-        let Some(stamp) = stamp else { return };
+        if let Some(stamp) = stamp {
+            self.set_time(stamp);
+        }
+    }
+
+    fn set_time(&mut self, stamp: Stamp) {
         if *self.clock.get_or_insert(stamp.clock) != stamp.clock {
             return;
         }
@@ -157,7 +174,8 @@ impl<'p> Reading<'p> {
                 self.words.push(figure.word.clone());
             }
         }
-        let step = find_step(line);
+        let step =
+            self.pattern.and_then(|pattern| step_by_pattern(pattern, line)).or_else(|| find_step(line));
         if self.figure_lines as usize <= PREVIEW_LINES {
             let mut parts: Vec<String> = step.map(|step| format!("step {step}")).into_iter().collect();
             parts.extend(figures.iter().map(|figure| {
@@ -195,6 +213,30 @@ impl<'p> Reading<'p> {
             is_strong: true,
             is_guess: false,
         }])
+    }
+
+    /// A row of metrics; one without figures only tells the time.
+    pub(super) fn metrics(&mut self, line: u64, facts: &RowFacts, figures: Vec<(Device, Quantity, i64)>) {
+        self.recording.events += 1;
+        if let Some(stamp) = facts.stamp {
+            self.set_time(stamp);
+        }
+        self.guesses += facts.guesses;
+        self.figure_lines += u64::from(!figures.is_empty());
+        for (device, quantity, bytes) in figures {
+            let last = self.rows.last().filter(|row| row.line == line).map(|row| row.device);
+            if last != Some(device) {
+                let row = self.row(line, device);
+                row.rank = facts.rank;
+                // One row of a line names its step, whatever the number of devices.
+                if last.is_none() {
+                    (row.step, row.epoch) = (facts.step, facts.epoch);
+                }
+            }
+            if let Some(row) = self.rows.last_mut() {
+                row.figures.push((quantity, bytes));
+            }
+        }
     }
 
     fn summary(&mut self, summary: MemorySummary) {
@@ -238,7 +280,8 @@ impl<'p> Reading<'p> {
         });
     }
 
-    fn finish(mut self, cut: Option<String>) -> Result<Recording, String> {
+    /// The recording; the cause in words when there are no figures.
+    pub(super) fn finish(mut self, cut: Option<String>) -> Result<Recording, String> {
         if let Some(summary) = self.tables.finish() {
             self.summary(summary);
         }
@@ -363,6 +406,11 @@ fn add_series(recording: &mut Recording, rows: &[Row]) {
     }
 }
 
+/// The step that the user's own pattern finds, in a group named `step`.
+fn step_by_pattern(pattern: &Regex, line: &str) -> Option<i64> {
+    pattern.captures(line)?.name("step")?.as_str().trim().parse().ok()
+}
+
 /// What the user's own pattern finds: groups named `allocated`, `reserved`, `max_allocated`, `max_reserved` or `mem`;
 /// without names its first group is allocated memory.
 fn by_pattern(pattern: &Regex, line: &str) -> Vec<Figure> {
@@ -387,8 +435,9 @@ fn by_pattern(pattern: &Regex, line: &str) -> Vec<Figure> {
         .into_iter()
         .filter_map(|(name, quantity)| figure(name, quantity, found.name(name)?.as_str()))
         .collect();
-    let has_names = pattern.capture_names().flatten().next().is_some();
-    if !has_names && let Some(group) = found.get(1).or_else(|| found.get(0)) {
+    let has_names = pattern.capture_names().flatten().any(|name| name != "step");
+    let unnamed = pattern.capture_names().skip(1).position(|name| name.is_none());
+    if !has_names && let Some(group) = found.get(unnamed.map_or(0, |at| at + 1)) {
         figures.extend(figure("allocated", Quantity::Allocated, group.as_str()));
     }
     figures

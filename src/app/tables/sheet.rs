@@ -1,0 +1,149 @@
+//! The table in front as rows of text: what is shown, filtered and sorted as it is shown, with plain figures.
+
+use std::sync::Arc;
+
+use crate::analysis::{NetGroup, RowRef};
+use crate::app::answers::Lens;
+use crate::app::data::Data;
+use crate::app::sorting::{order_of_groups, order_of_nets};
+use crate::app::state::{NetView, State, Tab};
+use crate::model::{BEFORE_NS, NEVER_NS};
+use crate::report::guard;
+
+/// What a sheet is made of. Cheap to hand to another thread, where its rows are written.
+pub enum Sheet {
+    /// Groups in their order.
+    Groups(Arc<Lens>, Vec<u32>),
+    /// Allocations one by one.
+    Rows(Arc<Data>, Arc<Lens>),
+    /// What each group added.
+    Nets(Arc<Vec<NetGroup>>, Vec<u32>),
+}
+
+impl Sheet {
+    /// The table of the tab in front; `None` for a tab without one.
+    pub fn of(state: &State) -> Option<Self> {
+        let answers = &state.answers;
+        let lens = match state.tab {
+            Tab::Kept => answers.kept.clone(),
+            Tab::Live => answers.live.clone(),
+            Tab::Net if state.net_view == NetView::Groups => {
+                return Some(Self::Nets(answers.net.clone(), order_of_nets(&answers.net, state.net_sort)));
+            }
+            _ => return None,
+        };
+        if state.is_flat {
+            return Some(Self::Rows(state.data.clone()?, lens));
+        }
+        let order = order_of_groups(&lens.groups, state.group_sort);
+        Some(Self::Groups(lens, order))
+    }
+
+    /// The names of the columns, with units.
+    pub fn header(&self) -> &'static [&'static str] {
+        match self {
+            Self::Groups(..) => {
+                &["group", "bytes", "count", "ops", "first_step", "last_step", "per_step_bytes", "call_site"]
+            }
+            Self::Rows(..) => &[
+                "bytes",
+                "alloc_ns",
+                "lifetime_ns",
+                "call_site",
+                "op",
+                "shapes",
+                "step",
+                "address",
+                "device",
+            ],
+            Self::Nets(..) => {
+                &["group", "net_bytes", "allocated_bytes", "freed_bytes", "kept_bytes", "peak_bytes"]
+            }
+        }
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Groups(_, order) | Self::Nets(_, order) => order.len(),
+            Self::Rows(_, lens) => lens.rows.len(),
+        }
+    }
+
+    /// The cells of a row.
+    pub fn cells(&self, row: usize) -> Vec<String> {
+        match self {
+            Self::Groups(lens, order) => {
+                let group = &lens.groups[order[row] as usize];
+                let step = |of: fn((i64, i64)) -> i64| group.steps.map(|steps| of(steps).to_string());
+                vec![
+                    group.key.clone(),
+                    group.bytes.to_string(),
+                    group.count.to_string(),
+                    group.ops.join("; "),
+                    step(|steps| steps.0).unwrap_or_default(),
+                    step(|steps| steps.1).unwrap_or_default(),
+                    group.per_step_bytes.to_string(),
+                    group.call_site.clone(),
+                ]
+            }
+            Self::Rows(data, lens) => row_cells(data, lens.rows[row]),
+            Self::Nets(nets, order) => {
+                let net = &nets[order[row] as usize];
+                vec![
+                    net.group.key.clone(),
+                    net.net_bytes().to_string(),
+                    net.allocated.bytes.to_string(),
+                    net.freed.bytes.to_string(),
+                    net.kept.bytes.to_string(),
+                    net.peak_bytes.to_string(),
+                ]
+            }
+        }
+    }
+
+    /// The first rows as text with tabs, which spreadsheets take from the clipboard.
+    pub fn to_text(&self, max_rows: usize) -> String {
+        let mut text = self.header().join("\t");
+        for row in 0..self.len().min(max_rows) {
+            text.push('\n');
+            let cells = self.cells(row);
+            text += &cells.iter().map(|cell| cell.replace(['\t', '\n'], " ")).collect::<Vec<_>>().join("\t");
+        }
+        text
+    }
+
+    /// Writes all rows as CSV.
+    ///
+    /// # Errors
+    /// When they can't be written.
+    pub fn write(&self, out: &mut impl std::io::Write) -> anyhow::Result<()> {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(self.header())?;
+        for row in 0..self.len() {
+            writer.write_record(self.cells(row).iter().map(|cell| guard(cell).into_owned()))?;
+        }
+        Ok(writer.flush()?)
+    }
+}
+
+fn row_cells(data: &Data, row: RowRef) -> Vec<String> {
+    let (index, session) = (&data.index, data.session());
+    let process = session.process(row.process);
+    let allocation = row.get(session);
+    let op = process.ops.get(allocation.op).unwrap_or_default();
+    let known = |time_ns: i64| ![BEFORE_NS, NEVER_NS].contains(&time_ns);
+    let (alloc_ns, free_ns) = (allocation.alloc_ns, allocation.free_completed_ns);
+    let lifetime = (known(alloc_ns) && known(free_ns)).then(|| free_ns.saturating_sub(alloc_ns).to_string());
+    vec![
+        allocation.size_bytes.to_string(),
+        if known(alloc_ns) { alloc_ns.to_string() } else { String::new() },
+        lifetime.unwrap_or_default(),
+        index.label(index.call_site(row.process, allocation.stack)).to_owned(),
+        index.label(index.op(row.process, allocation.op, allocation.stack)).to_owned(),
+        process.strings.get(op.shapes).to_owned(),
+        process.steps.get(allocation.step as usize).map_or_else(String::new, |step| step.number.to_string()),
+        format!("{:#x}", allocation.address),
+        allocation.device.to_string(),
+    ]
+}
