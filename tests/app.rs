@@ -381,14 +381,8 @@ fn every_tab_answers_for_the_range() {
     window.get_by_label("reserved by PyTorch in these recordings");
     window.get_by_label("Module tree").click();
     settle(&mut window);
-    let modules = window.state().state().answers.modules.clone();
-    let outermost = modules.iter().position(|node| node.descendants > 0).expect("nested modules");
-    let inner = modules[outermost + 1].name.clone();
-    window.get_all_by_label_contains(&inner).next().expect("its row");
-    window.get_by_label(&format!("⏷ {}", modules[outermost].name)).click();
-    settle(&mut window);
-    assert_eq!(window.state().state().looks.folded_modules.len(), 1);
-    window.get_by_label(&format!("⏵ {}", modules[outermost].name));
+    window.get_by_label_contains("by the module that was running");
+    assert!(!window.state().state().answers.modules.is_empty());
     window.get_by_label("Tab SQL").click();
     settle(&mut window);
     window.get_by_label("Run").click();

@@ -108,12 +108,13 @@ fn wrong_usage_ends_with_two() {
 #[test]
 fn logs_are_read_by_the_users_pattern() {
     let folder = tempfile::tempdir().unwrap();
-    let log = write(folder.path(), "own.log", b"round 7 vram 12.5 GB\nround 8 vram 13 GB\n");
+    let log = write(folder.path(), "own.log", b"round 7 took 12.5 GB\nround 8 took 13 GB\n");
     assert!(fails(1, &["inspect", &log]).contains("text without memory figures"));
-    let pattern = r"round (?P<step>\d+) vram (?P<allocated>[\d.]+ GB)";
+    let pattern = r"round (?P<step>\d+) took (?P<allocated>[\d.]+ GB)";
     let text = done(&["inspect", &log, "--log-pattern", pattern]);
-    assert!(text.contains("recognised: line 1: step 7, allocated 12.5 GiB"), "{text}");
-    assert!(fails(1, &["inspect", &log, "--log-pattern", "nothing"]).contains("what your pattern looks for"));
+    assert!(text.contains("recognised: line 1: step 7, allocated 12.50 GiB"), "{text}");
+    let none = fails(1, &["inspect", &log, "--log-pattern", "nothing"]);
+    assert!(none.contains("without what your pattern looks for"), "{none}");
     assert!(fails(2, &["inspect", &log, "--log-pattern", "("]).contains("unclosed group"));
 }
 
@@ -125,22 +126,6 @@ fn gpus_of_a_drivers_log_are_numbered_as_the_run_saw_them() {
     let sql = "SELECT device, bytes FROM samples ORDER BY device";
     let seen = done(&["query", &log, sql, "--visible-devices", "3", "--format", "csv"]);
     assert_eq!(seen, format!("device,bytes\ncuda:0,{}\ncuda:1,{}\n", 7 << 20, 1 << 20));
-}
-
-#[test]
-fn an_estimated_lag_is_applied_on_request() {
-    let offset = |arguments: &[&str]| {
-        let json: serde_json::Value = serde_json::from_str(&done(arguments)).unwrap();
-        let files = json["files"].as_array().unwrap().clone();
-        let log = files.into_iter().find(|file| file["kind"] == "nvidia-smi" && file["lag_ns"].is_i64());
-        log.map(|log| (log["offset_ns"].as_i64().unwrap(), log["lag_ns"].as_i64().unwrap()))
-    };
-    let leak = leak();
-    let Some((found_ns, lag_ns)) = offset(&["inspect", &leak, "--format", "json"]) else {
-        panic!("the sample's nvidia-smi log lags");
-    };
-    let moved = done(&["inspect", &leak, "--format", "json", "--apply-lag"]);
-    assert!(moved.contains(&format!("\"offset_ns\": {}", found_ns - lag_ns)), "{moved}");
 }
 
 #[test]
