@@ -140,6 +140,8 @@ pub(crate) fn write_file(
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.prefix(".vramscope-").tempfile_in(folder).with_context(failed)?;
     fill(file.as_file_mut()).with_context(failed)?;
+    // Network and quota file systems tell only now that there is no room.
+    file.as_file().sync_all().with_context(failed)?;
     file.persist(&path).with_context(failed)?;
     Ok(())
 }
