@@ -197,14 +197,14 @@ fn damaged_files_in_the_long_form() {
         import::expand_paths(&[root().join("samples"), root().join("tests/fixtures"), recordings]);
     paths.sort_by_key(|path| path.metadata().map_or(0, |metadata| metadata.len()));
     let (mut total, mut files) = (Tally::default(), 0);
-    for path in paths {
-        let Some(original) = Original::read(&path) else { continue };
+    for path in &paths {
+        let Some(original) = Original::read(path) else { continue };
         let limit_kib = max_memory(original.content.len()) >> 9;
         let output = Command::new("bash")
             .args(["-c", "ulimit -v $0; exec \"$@\"", &limit_kib.to_string()])
             .arg(std::env::current_exe().unwrap())
             .args(["--exact", "mutations::one_file_of_the_long_form", "--nocapture"])
-            .env(FILE, &path)
+            .env(FILE, path)
             .env(FOLDER, &folder)
             .output()
             .unwrap();
@@ -218,6 +218,7 @@ fn damaged_files_in_the_long_form() {
             total.peak_kib = total.peak_kib.max(peak_kib);
         }
         files += 1;
+        println!("{} of {} files: {}", files, paths.len(), path.display());
         if !output.status.success() {
             let errors = String::from_utf8_lossy(&output.stderr);
             let mut why = format!("{} ({})", path.display(), output.status);
