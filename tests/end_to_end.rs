@@ -47,6 +47,13 @@ fn display() -> (Running, String) {
     (Running(child), format!(":{}", number.trim()))
 }
 
+fn window(display: &str, home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vramscope"));
+    command.env("DISPLAY", display).env("HOME", home).env("XDG_DATA_HOME", home);
+    command.env("LIBGL_ALWAYS_SOFTWARE", "1").env_remove("WAYLAND_DISPLAY").stdin(Stdio::null());
+    command
+}
+
 fn xdotool(display: &str, arguments: &[&str]) -> String {
     let output =
         Command::new("xdotool").env("DISPLAY", display).args(arguments).output().expect("xdotool runs");
@@ -90,16 +97,7 @@ fn a_dropped_file_is_brushed_and_reported() {
     };
     let (_server, display) = display();
     let home = tempfile::tempdir().expect("a folder");
-    let window = Command::new(env!("CARGO_BIN_EXE_vramscope"))
-        .env("DISPLAY", &display)
-        .env("HOME", home.path())
-        .env("XDG_DATA_HOME", home.path())
-        .env("LIBGL_ALWAYS_SOFTWARE", "1")
-        .env_remove("WAYLAND_DISPLAY")
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("the window starts");
-    let _window = Running(window);
+    let _window = Running(window(&display, home.path()).spawn().expect("the window starts"));
     wait_for("the window", || !xdotool(&display, &["search", "--name", "^vramscope$"]).is_empty());
     std::thread::sleep(Duration::from_secs(2));
     let id = xdotool(&display, &["search", "--name", "^vramscope$"]);
@@ -132,6 +130,31 @@ fn a_dropped_file_is_brushed_and_reported() {
     let (start_ns, end_ns) = range_of(&brushed);
     assert!(start_ns < end_ns);
     assert_ne!((start_ns, end_ns), range_of(&suggested), "the brush changed the range");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn two_windows_share_a_home_that_cannot_be_written_to() {
+    if !(has("Xvfb") && has("xdotool")) {
+        println!("skipped: needs Xvfb and xdotool");
+        return;
+    }
+    let (_server, display) = display();
+    let mut windows = [(); 2].map(|()| {
+        let mut command = window(&display, Path::new("/proc"));
+        Running(command.stderr(Stdio::piped()).spawn().expect("the window starts"))
+    });
+    let ids = || xdotool(&display, &["search", "--name", "^vramscope$"]);
+    wait_for("both windows", || ids().lines().count() == 2);
+    std::thread::sleep(Duration::from_secs(2));
+    for Running(window) in &mut windows {
+        assert!(window.try_wait().expect("a status").is_none(), "it still runs");
+        window.kill().expect("it ends");
+        let mut errors = String::new();
+        std::io::Read::read_to_string(&mut window.stderr.take().expect("its errors"), &mut errors)
+            .expect("text");
+        assert!(!errors.contains("panicked"), "{errors}");
+    }
 }
 
 #[test]

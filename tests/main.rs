@@ -3,12 +3,14 @@
 mod app;
 mod cli;
 mod end_to_end;
+mod faults;
 mod figures;
 mod findings;
 mod layouts;
 mod logs;
 mod mutations;
 mod report;
+mod security;
 mod simulated;
 mod support;
 mod survivors;

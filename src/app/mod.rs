@@ -86,6 +86,11 @@ pub fn run(paths: Vec<PathBuf>, language: Option<Language>) -> anyhow::Result<()
             .and_then(|storage| eframe::get_value(storage, settings::KEY))
             .unwrap_or_default();
         language.unwrap_or_else(|| app.state.settings.language()).speak();
+        if creation.storage.is_none() {
+            let text =
+                "the home folder can't be written to, so that settings are forgotten when the window closes";
+            app.say(&creation.egui_ctx, state::Tone::Warning, text);
+        }
         Ok(Box::new(Window(app)) as Box<dyn eframe::App>)
     };
     eframe::run_native("vramscope", options, Box::new(start)).map_err(|error| {

@@ -83,13 +83,8 @@ pub fn save(path: &Path, sources: &[PathBuf], choices: &Choices) -> Result<(), S
         notes: choices.notes.clone(),
     };
     let text = serde_json::to_vec_pretty(&file).map_err(|error| error.to_string())?;
-    let failed =
-        |error: std::io::Error| format!("the session can't be written ({error}): {}", path.display());
-    let mut temporary =
-        tempfile::Builder::new().prefix(".vramscope-").tempfile_in(&folder).map_err(failed)?;
-    temporary.write_all(&text).map_err(failed)?;
-    temporary.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    crate::report::write_file(path, |file| Ok(file.write_all(&text)?))
+        .map_err(|error| format!("the session can't be written ({}): {}", error.root_cause(), path.display()))
 }
 
 /// Reads a session file.
@@ -99,7 +94,7 @@ pub fn save(path: &Path, sources: &[PathBuf], choices: &Choices) -> Result<(), S
 pub fn load(path: &Path) -> Result<Loaded, String> {
     let failed = |cause: String| format!("{cause}: {}", path.display());
     let mut text = Vec::new();
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let file = open_regular(path).map_err(|error| failed(error.to_string()))?;
     file.take(MAX_BYTES).read_to_end(&mut text).map_err(|error| failed(error.to_string()))?;
     let file: SessionFile = serde_json::from_slice(&text)
         .map_err(|error| failed(format!("not a session file, line {} can't be read", error.line())))?;
@@ -152,9 +147,17 @@ fn folder_of(path: &Path) -> PathBuf {
     whole.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
+/// Opens a file, but no pipe or device, which could block or never end: what a session file names is not to be trusted.
+fn open_regular(path: &Path) -> std::io::Result<File> {
+    if !path.metadata()?.is_file() {
+        return Err(std::io::Error::other("not a file"));
+    }
+    File::open(path)
+}
+
 /// FNV-1a of a file's length, beginning and end: quick for files of any size, and told from any edit that matters.
 fn fingerprint(path: &Path) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = open_regular(path)?;
     let length = file.metadata()?.len();
     let mut bytes = length.to_le_bytes().to_vec();
     (&file).take(FINGERPRINT_PART).read_to_end(&mut bytes)?;
@@ -212,5 +215,36 @@ mod tests {
             std::fs::write(&path, text).expect("written");
             assert!(load(&path).expect_err(text).contains("x.vramscope"));
         }
+        assert!(load(folder.path()).is_err());
+    }
+
+    #[test]
+    fn what_a_session_names_but_is_no_file_is_never_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.vramscope");
+        let source = |path: &str| format!("{{\"path\": \"{path}\", \"fingerprint\": \"0\"}}");
+        let sources = [source("."), source("/dev/zero"), source("/dev/stdin")].join(", ");
+        let text = format!("{{\"schema\": \"{SCHEMA}\", \"sources\": [{sources}]}}");
+        std::fs::write(&path, text).expect("written");
+        let loaded = load(&path).expect("loaded");
+        assert!(loaded.paths.is_empty());
+        assert_eq!(loaded.warnings.len(), 3);
+    }
+
+    #[test]
+    fn an_older_session_survives_a_failed_save() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run.vramscope");
+        save(&path, &[], &Choices::default()).expect("saved");
+        let missing = folder.path().join("missing").join("run.vramscope");
+        let error = save(&missing, &[], &Choices::default()).expect_err("no folder");
+        assert!(
+            error.starts_with("the session can't be written (") && error.ends_with("run.vramscope"),
+            "{error}"
+        );
+        if cfg!(target_os = "linux") {
+            assert!(save(Path::new("/dev/full"), &[], &Choices::default()).is_err());
+        }
+        assert!(load(&path).is_ok());
     }
 }

@@ -1,5 +1,6 @@
 //! The command line as clap reads it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -334,7 +335,7 @@ pub enum Partition {
 pub struct QueryArgs {
     /// Files and folders, then the SQL
     #[arg(value_names = ["FILE|FOLDER", "SQL"], required = true, num_args = 2..)]
-    pub files_and_sql: Vec<String>,
+    pub files_and_sql: Vec<OsString>,
     /// How to read the files.
     #[command(flatten)]
     pub reading: Reading,

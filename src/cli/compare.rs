@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::args::{CompareArgs, CompareFormat};
-use super::{Status, open};
+use super::{Status, open, output};
 use crate::analysis::{Comparison, Side, Totals, compare};
 use crate::model::{format_bytes, format_count, format_delta_bytes};
 use crate::report::escape_markdown;
@@ -22,7 +22,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<Status> {
     let statuses = [before.complain()?, after.complain()?];
     let comparison = compare(&before.index, &after.index);
     let text = match args.format {
-        CompareFormat::Text => to_text(&comparison),
+        CompareFormat::Text => output::printable(&to_text(&comparison)).into_owned(),
         CompareFormat::Md => to_markdown(&comparison),
         CompareFormat::Json => to_json(&comparison, &args.before, &args.after)?,
     };

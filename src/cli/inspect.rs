@@ -77,7 +77,7 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
     let inspection = inspect(&loaded);
     let text = match args.format {
         TextFormat::Json => serde_json::to_string_pretty(&inspection)? + "\n",
-        TextFormat::Text => to_text(&inspection),
+        TextFormat::Text => output::printable(&to_text(&inspection)).into_owned(),
     };
     output::print(text.as_bytes())?;
     loaded.complain()

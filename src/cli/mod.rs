@@ -57,6 +57,7 @@ pub fn run(command: &Command) -> ExitCode {
 
 /// One sentence on stderr, whether or not anyone reads it.
 fn complain(text: &str) {
+    let text = output::printable(text).replace('\n', " ");
     let _ = writeln!(io::stderr(), "vramscope: {text}");
 }
 

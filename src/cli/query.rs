@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use polars::prelude::{AnyValue, DataFrame};
 
 use super::args::{QueryArgs, QueryFormat};
-use super::{Status, open};
+use super::{Status, UsageError, open, output};
 use crate::model::format_count;
 use crate::report::tables;
 
@@ -18,13 +18,14 @@ const MAX_CELL_CHARS: usize = 60;
 
 pub(super) fn run(args: &QueryArgs) -> anyhow::Result<Status> {
     let (sql, files) = args.files_and_sql.split_last().context("no SQL was given")?;
+    let sql = sql.to_str().ok_or_else(|| UsageError("the SQL is not UTF-8".to_owned()))?;
     let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let loaded = open::open(&files, &args.reading)?;
     let status = loaded.complain()?;
     let mut answer = tables::query(&loaded.index, sql)?;
     let mut bytes = Vec::new();
     match args.format {
-        QueryFormat::Text => bytes.extend(to_text(&answer).into_bytes()),
+        QueryFormat::Text => bytes.extend(output::printable(&to_text(&answer)).bytes()),
         QueryFormat::Csv => tables::write_csv(&answer, &mut bytes)?,
         QueryFormat::Json => bytes.extend(to_json(&answer)?),
         QueryFormat::Parquet => tables::write_parquet(&mut answer, &mut bytes)?,

@@ -14,11 +14,13 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
     if !selected.query.range.overlaps(index.session.span) {
         complain("the range lies outside the recording, so nothing was allocated in it");
     }
+    // File names need not be UTF-8.
+    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let options = Options {
         all_allocations: args.all,
         redact: args.redact,
         redact_code: args.redact_code,
-        command: Some(command_line(std::env::args().skip(1), args)),
+        command: Some(command_line(typed, args)),
         range_label: selected.label,
     };
     let report = report::build(index, &selected.query, args.group_by, &options);

@@ -35,7 +35,7 @@ impl<'a> Head<'a> {
 /// # Errors
 /// See [`ImportError`].
 pub fn import_path(path: &Path, progress: &Progress) -> Result<Recording, ImportError> {
-    import(&Input::open(path)?, progress)
+    import(&Input::open(path, progress)?, progress)
 }
 
 /// Opens and reads one file; one that is a training log, or of no known kind, by the user's pattern where there is one.
@@ -126,7 +126,8 @@ fn looks_like(head: &Head<'_>) -> String {
     PLAIN_TEXT.to_owned()
 }
 
-/// Files as given, folders as the files in them (in the order of names, links not followed).
+/// Files as given, folders as the files in them (in the order of names, links not followed). A folder that can't be
+/// listed stays in the list: opening it tells why.
 pub fn expand_paths(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths
         .iter()
@@ -135,9 +136,10 @@ pub fn expand_paths(paths: &[PathBuf]) -> Vec<PathBuf> {
                 walkdir::WalkDir::new(path)
                     .sort_by_file_name()
                     .into_iter()
-                    .filter_map(Result::ok)
-                    .filter(|entry| entry.file_type().is_file())
-                    .map(walkdir::DirEntry::into_path)
+                    .filter_map(|entry| match entry {
+                        Ok(entry) => entry.file_type().is_file().then(|| entry.into_path()),
+                        Err(error) => error.path().map(Path::to_owned),
+                    })
                     .collect()
             } else {
                 vec![path.clone()]

@@ -11,6 +11,9 @@ use super::{Head, ImportError, Input, Progress};
 /// Logs beyond this are read up to here.
 const LIMIT_BYTES: u64 = 2 << 30;
 
+/// No line of a log is longer; of those that are, made or damaged, only the beginning is searched.
+const LINE_BYTES: usize = 64 << 10;
+
 /// Terminal escape codes: colours, cursor movement, window titles.
 static ESCAPE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9])").ok());
@@ -73,7 +76,10 @@ pub(super) fn clean_head(head: &Head<'_>) -> String {
 /// The lines with their numbers from 1; a carriage return, as progress bars write it, begins a new part of a line.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
     text.split('\n').enumerate().flat_map(|(index, line)| {
-        line.split('\r').filter(|part| !part.trim().is_empty()).map(move |part| (index as u64 + 1, part))
+        line.split('\r')
+            .map(|part| &part[..part.floor_char_boundary(LINE_BYTES)])
+            .filter(|part| !part.trim().is_empty())
+            .map(move |part| (index as u64 + 1, part))
     })
 }
 

@@ -1,5 +1,6 @@
 //! The allocation table: columns sorted by allocation time, not a list of objects.
 
+use super::bytes::MAX_BYTES;
 use super::{BEFORE_NS, Device, NEVER_NS, OpId, StackId, TimeRange};
 
 /// A memory pool of an [`Allocations`] table. [`PoolId::DEFAULT`] is the allocator's own, others are private pools
@@ -199,12 +200,12 @@ impl Allocations {
         each_column!(self, column => column.shrink_to_fit());
     }
 
-    /// Adds a row and returns its index. Call [`Self::sort_by_time`] at the end unless rows come in order.
+    /// Adds a row, its sizes within [`MAX_BYTES`], and returns its index. Call [`Self::sort_by_time`] at the end unless rows come in order.
     pub fn push(&mut self, row: Allocation) -> u32 {
         let index = self.len() as u32;
         self.address.push(row.address);
-        self.size_bytes.push(row.size_bytes);
-        self.rounded_bytes.push(row.rounded_bytes);
+        self.size_bytes.push(row.size_bytes.min(MAX_BYTES));
+        self.rounded_bytes.push(row.rounded_bytes.min(MAX_BYTES));
         self.alloc_ns.push(row.alloc_ns);
         self.free_requested_ns.push(row.free_requested_ns);
         self.free_completed_ns.push(row.free_completed_ns);

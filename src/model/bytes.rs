@@ -1,5 +1,9 @@
 //! How byte figures and counts are written and read, in the window, on the command line and in reports alike.
 
+/// 16 TiB: no block, segment or device is larger. Damaged files give figures beyond it, which are cut to it, so that sums
+/// over a million of them still fit.
+pub const MAX_BYTES: u64 = 1 << 44;
+
 const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /// Bytes in the unit that suits them, with three significant digits or more: `573.8 MiB`, `512 B`.

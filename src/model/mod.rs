@@ -18,7 +18,7 @@ mod summary;
 pub mod time;
 
 pub use allocation::{Allocation, AllocationFlags, Allocations, PoolId};
-pub use bytes::{format_bytes, format_bytes_exact, format_count, format_delta_bytes, parse_bytes};
+pub use bytes::{MAX_BYTES, format_bytes, format_bytes_exact, format_count, format_delta_bytes, parse_bytes};
 pub use device::{Device, DeviceInfo, DeviceKind};
 pub use op::{Op, OpId, Ops, Phase};
 pub use recording::{

@@ -1,5 +1,6 @@
 //! Curves: a figure over time.
 
+use super::bytes::MAX_BYTES;
 use super::{Device, TimeRange};
 
 /// What a curve shows.
@@ -88,10 +89,10 @@ impl Series {
         }
     }
 
-    /// Adds a point.
+    /// Adds a point, its figure within [`MAX_BYTES`].
     pub fn push(&mut self, time_ns: i64, bytes: i64) {
         self.times_ns.push(time_ns);
-        self.bytes.push(bytes);
+        self.bytes.push(bytes.clamp(-(MAX_BYTES as i64), MAX_BYTES as i64));
     }
 
     /// How many points there are.

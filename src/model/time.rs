@@ -10,6 +10,14 @@ pub const NEVER_NS: i64 = i64::MAX;
 /// The time of an event from before the recording began.
 pub const BEFORE_NS: i64 = i64::MIN;
 
+/// The farthest that a time lies from 1970, 146 years: the difference of two such times fits.
+const FARTHEST_NS: i64 = 1 << 62;
+
+/// A time as files give it, which may be damaged, no farther from 1970 than times are followed.
+pub fn bounded(time_ns: i64) -> i64 {
+    time_ns.clamp(-FARTHEST_NS, FARTHEST_NS)
+}
+
 const NS_PER_S: i64 = 1_000_000_000;
 
 /// A half-open range of time, `[start_ns, end_ns)`.

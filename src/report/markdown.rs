@@ -265,7 +265,7 @@ fn prose(text: &str) -> String {
 /// Lines in the font of code. Markdown leaves what stands in `<pre>` alone, so far as it is one.
 fn preformatted(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars().filter(|&c| c != '\r') {
+    for c in text.chars().filter(|&c| matches!(c, '\n' | '\t') || !c.is_control()) {
         match c {
             '&' | '<' | '>' | '[' | ']' | '`' | '@' => {
                 let _ = write!(escaped, "&#{};", u32::from(c));

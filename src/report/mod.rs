@@ -103,12 +103,18 @@ pub struct Options {
 /// When a value can't be written in the format.
 pub fn render(report: &Report, format: Format) -> anyhow::Result<Vec<u8>> {
     match format {
-        Format::Html => Ok(html::render(report).into_bytes()),
+        Format::Html => Ok(without_codes(html::render(report))),
         Format::Markdown => Ok(markdown::render(report).into_bytes()),
         Format::Json => json::render(report),
         Format::Csv => csv::render(report),
-        Format::Svg => Ok(chart::file(report).context("there is no curve to draw")?.into_bytes()),
+        Format::Svg => Ok(without_codes(chart::file(report).context("there is no curve to draw")?)),
     }
+}
+
+/// The bytes of a page without control codes, which names may hold but XML may not.
+fn without_codes(mut page: String) -> Vec<u8> {
+    page.retain(|c| !c.is_control() || matches!(c, '\n' | '\t'));
+    page.into_bytes()
 }
 
 /// Writes a report into a file. An older file at `path` survives until the new one is complete.
@@ -141,6 +147,8 @@ pub(crate) fn write_file(
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.prefix(".vramscope-").tempfile_in(folder).with_context(failed)?;
     fill(file.as_file_mut()).with_context(failed)?;
+    // Network and quota file systems tell only now that there is no room.
+    file.as_file().sync_all().with_context(failed)?;
     file.persist(&path).with_context(failed)?;
     Ok(())
 }

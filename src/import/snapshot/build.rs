@@ -5,13 +5,16 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::pickle::{Kind, Object, Unpickled, Value};
-use super::rows::{Action, BLOCK, EVENT, Event, NO_TIME, Rows, get, integer, unsigned, word};
+use super::rows::{Action, BLOCK, EVENT, Event, NO_TIME, Rows, get, integer, size, unsigned, word};
 use crate::import::ImportError;
 use crate::model::{
     Allocation, AllocationFlags, Annotation, BEFORE_NS, Block, BlockState, Clock, Device, Marker, MarkerKind,
     NEVER_NS, PoolId, Recording, Segment, SegmentEvent, SegmentEventKind, SourceKind, StackId, StrId,
-    TimeRange, format_bytes, format_count,
+    TimeRange, format_bytes, format_count, time,
 };
+
+/// More pools than a process has: those beyond share the last.
+const MOST_POOLS: usize = 4096;
 
 /// Makes the recording. `inflate_cut` says why inflation ended early, if it did.
 pub(super) fn recording(
@@ -32,7 +35,7 @@ pub(super) fn recording(
     })?;
     let mut recording = Recording::new(SourceKind::Snapshot, "PyTorch memory snapshot", Clock::Unix);
     recording.strings = strings;
-    let traces = root.traces();
+    let traces = root.traces(rows.events.len());
     let has_times = rows.events.first().is_none_or(|event| event.time_us != NO_TIME);
     if !has_times {
         recording.clock = Clock::Order;
@@ -120,7 +123,7 @@ impl<'a> Root<'a> {
 
     /// The events of each device, as ranges of rows: of the GPUs in turn, then of pinned host memory
     /// (`record_host=True`), whose events stand in one list or in several.
-    fn traces(&self) -> Vec<(Device, Vec<Range<u32>>)> {
+    fn traces(&self, event_count: usize) -> Vec<(Device, Vec<Range<u32>>)> {
         let runs = |items: &'a [Value]| {
             items
                 .iter()
@@ -141,6 +144,13 @@ impl<'a> Root<'a> {
         host.extend(of_host.iter().flat_map(|&trace| runs(self.items(Some(trace)))));
         if !host.is_empty() {
             traces.push((Device::CPU, host));
+        }
+        // Each event stands in one list: one that a thousand devices share is made to fill the memory.
+        let mut left = event_count as u32;
+        for range in traces.iter_mut().flat_map(|(_, ranges)| ranges) {
+            let count = (range.end - range.start).min(left);
+            range.end = range.start + count;
+            left -= count;
         }
         traces
     }
@@ -170,25 +180,31 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn time_ns(&self, event: &Event, index: u32) -> i64 {
         if self.has_times {
-            event.time_us.saturating_mul(1000)
+            time::bounded(event.time_us.saturating_mul(1000))
         } else {
             i64::from(index).saturating_mul(1_000_000_000)
         }
     }
 
     fn segments(&mut self, root: &Root<'_>) {
+        let mut left = self.rows.blocks.len();
         for (device, items) in root.segments() {
             let index = integer(get(items, word::device)).unwrap_or(0);
             let device = device.unwrap_or_else(|| Device::cuda(index));
             let pool = self.pool(root.items(get(items, word::segment_pool_id)));
             let address = unsigned(get(items, word::address));
-            let total_bytes = unsigned(get(items, word::total_size));
+            let total_bytes = size(get(items, word::total_size));
             if pool != PoolId::DEFAULT {
                 self.private.push((address, address.saturating_add(total_bytes), device, pool));
             }
             let mut next_address = address;
             let mut blocks = Vec::new();
-            for block in root.items(get(items, word::blocks)) {
+            let listed = root.items(get(items, word::blocks));
+            // Each block stands in one segment: a list of blocks that a thousand segments share is made to fill the
+            // memory.
+            let listed = &listed[..listed.len().min(left)];
+            left -= listed.len();
+            for block in listed {
                 let Value::Made(BLOCK, index) = block else { continue };
                 let Some(raw) = self.rows.blocks.get(*index as usize) else { continue };
                 let address = if raw.has_address { raw.block.address } else { next_address };
@@ -214,10 +230,12 @@ impl Builder<'_> {
         let id = (part(0), part(1));
         let pools = &mut self.recording.pools;
         let position = pools.iter().position(|&known| known == id).unwrap_or_else(|| {
-            pools.push(id);
+            if pools.len() < MOST_POOLS {
+                pools.push(id);
+            }
             pools.len() - 1
         });
-        PoolId(position.min(usize::from(u16::MAX)) as u16)
+        PoolId(position as u16)
     }
 
     /// The private pool that holds an address at the end of the recording.
@@ -342,7 +360,8 @@ impl Builder<'_> {
     }
 
     fn out_of_memory(&mut self, event: &Event, index: u32, device: Device, time_ns: i64) {
-        let free = self.rows.device_free.iter().find(|(of, _)| *of == index).map(|&(_, bytes)| bytes);
+        let found = self.rows.device_free.binary_search_by_key(&index, |&(of, _)| of);
+        let free = found.ok().map(|at| self.rows.device_free[at].1);
         let of_driver =
             free.map_or_else(String::new, |bytes| format!("; the driver had {} free", format_bytes(bytes)));
         self.recording.markers.push(Marker {
@@ -447,7 +466,7 @@ impl Builder<'_> {
             else {
                 continue;
             };
-            let time_ns = time_us.saturating_mul(1000);
+            let time_ns = time::bounded(time_us.saturating_mul(1000));
             let device = integer(get(items, word::device)).unwrap_or(0);
             let annotations = &mut self.recording.annotations;
             match get(items, word::stage) {

@@ -1,6 +1,6 @@
 //! Events, frames and blocks of a snapshot become rows as soon as their dicts are complete.
 
-use crate::model::{Block, BlockState, Frame, FrameId, StackId, Stacks, StrId, Strings};
+use crate::model::{Block, BlockState, Frame, FrameId, MAX_BYTES, StackId, Stacks, StrId, Strings};
 
 use super::pickle::{Builder, Object, Value};
 
@@ -64,6 +64,15 @@ pub(super) enum Action {
 
 /// The time of events before PyTorch 2.1, which have none.
 pub(super) const NO_TIME: i64 = i64::MIN;
+
+/// More streams than a process uses: those beyond share the last.
+const MOST_STREAMS: usize = 1024;
+/// More unknown actions than there will be: those beyond are counted as the last.
+const MOST_UNKNOWN_ACTIONS: usize = 16;
+/// More keys than an entry of a block's history has.
+const MOST_HISTORY_ITEMS: usize = 64;
+/// Kept beside a list that was found to hold no frames.
+const NO_FRAMES: u32 = u32::MAX;
 
 /// One entry of a device's trace, 32 bytes: there are millions.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +142,11 @@ pub(super) fn unsigned(value: Option<Value>) -> u64 {
     integer(value).unwrap_or(0) as u64
 }
 
+/// A figure of bytes as it stands in a file, cut to what devices have.
+pub(super) fn size(value: Option<Value>) -> u64 {
+    unsigned(value).min(MAX_BYTES)
+}
+
 impl Builder for Rows {
     fn dict(&mut self, items: &[Value], objects: &mut [Object]) -> Option<Value> {
         if let [Value::Str(word::action), Value::Str(action), ..] = *items {
@@ -192,10 +206,12 @@ impl Rows {
             word::oom => Action::OutOfMemory,
             word::user_defined => Action::UserDefined,
             unknown => {
-                match self.unknown_actions.iter_mut().find(|(known, _)| *known == unknown) {
-                    Some((_, count)) => *count += 1,
-                    None => self.unknown_actions.push((unknown, 1)),
+                let known = &mut self.unknown_actions;
+                let at = known.iter().position(|&(known, _)| known == unknown).unwrap_or(known.len());
+                if at == known.len() && at < MOST_UNKNOWN_ACTIONS {
+                    known.push((unknown, 0));
                 }
+                known[at.min(MOST_UNKNOWN_ACTIONS - 1)].1 += 1;
                 Action::Unknown
             }
         };
@@ -208,11 +224,11 @@ impl Rows {
             let bits = || number(value).unwrap_or(0) as u64;
             match *key {
                 word::addr => event.address = bits(),
-                word::size => event.size_bytes = bits(),
+                word::size => event.size_bytes = bits().min(MAX_BYTES),
                 word::stream => event.stream = self.stream(bits()),
                 word::time_us => event.time_us = number(value).unwrap_or(NO_TIME),
                 word::frames => event.stack = self.stack(Some(value), objects),
-                word::device_free => self.device_free.push((index, bits())),
+                word::device_free => self.device_free.push((index, bits().min(MAX_BYTES))),
                 _ => {}
             }
         }
@@ -220,12 +236,12 @@ impl Rows {
         Some(Value::Made(EVENT, index))
     }
 
-    /// The position of a stream's handle; streams beyond 65,535 share the last one.
+    /// The position of a stream's handle; streams beyond [`MOST_STREAMS`] share the last one.
     fn stream(&mut self, handle: u64) -> u16 {
         if let Some(position) = self.streams.iter().rposition(|&known| known == handle) {
             return position as u16;
         }
-        if self.streams.len() < usize::from(u16::MAX) {
+        if self.streams.len() < MOST_STREAMS {
             self.streams.push(handle);
         }
         (self.streams.len() - 1) as u16
@@ -237,17 +253,18 @@ impl Rows {
             word::active_pending_free | word::active_awaiting_free => BlockState::PendingFree,
             _ => BlockState::Inactive,
         };
-        let mut requested_bytes = unsigned(get(items, word::requested_size));
+        let mut requested_bytes = size(get(items, word::requested_size));
         let mut stack = self.stack(get(items, word::frames).as_ref(), objects);
         // PyTorch 2.0 keeps what the block held in a history, the latest first.
         if let Some(Value::Object(history)) = get(items, word::history)
             && let Some(&Value::Object(latest)) =
                 objects.get(history as usize).and_then(|list| list.items.first())
         {
-            let latest_items =
-                objects.get(latest as usize).map(|dict| dict.items.clone()).unwrap_or_default();
+            // A dict that many blocks share, were it large, would be gone through for each.
+            let latest = objects.get(latest as usize).filter(|dict| dict.items.len() <= MOST_HISTORY_ITEMS);
+            let latest_items = latest.map(|dict| dict.items.clone()).unwrap_or_default();
             if requested_bytes == 0 && state != BlockState::Inactive {
-                requested_bytes = unsigned(get(&latest_items, word::real_size));
+                requested_bytes = size(get(&latest_items, word::real_size));
             }
             if stack.is_empty() {
                 stack = self.stack(get(&latest_items, word::frames).as_ref(), objects);
@@ -257,7 +274,7 @@ impl Rows {
         self.blocks.push(RawBlock {
             block: Block {
                 address: unsigned(address),
-                size_bytes: unsigned(get(items, word::size)),
+                size_bytes: size(get(items, word::size)),
                 requested_bytes,
                 state,
                 stack,
@@ -276,8 +293,11 @@ impl Rows {
         };
         let Some(list) = list else { return StackId::EMPTY };
         if list.cached == 0 && !list.items.is_empty() {
-            list.cached = self.intern(&list.items).0;
+            list.cached = match self.intern(&list.items) {
+                StackId::EMPTY => NO_FRAMES,
+                stack => stack.0,
+            };
         }
-        StackId(list.cached)
+        if list.cached == NO_FRAMES { StackId::EMPTY } else { StackId(list.cached) }
     }
 }

@@ -1,4 +1,4 @@
-//! Goes through a trace's bytes: mapped, two halves at once, or piece by piece as they inflate.
+//! Goes through a trace's bytes: whole, two halves at once, or piece by piece as they inflate.
 
 use std::io::Read as _;
 
@@ -7,6 +7,7 @@ use memchr::memmem;
 use super::collect::Collected;
 use super::header::Header;
 use super::scan::{self, Cursor, Found, Stop};
+use crate::import::input::cut_reason;
 use crate::import::{Input, Progress};
 
 /// Files from this size on are read by two threads at once.
@@ -47,8 +48,8 @@ impl Contents {
     }
 }
 
-/// Reads a mapped file. `None` when cancelled.
-pub(super) fn mapped(bytes: &[u8], progress: &Progress) -> Option<Contents> {
+/// Reads a file that is not compressed. `None` when cancelled.
+pub(super) fn whole(bytes: &[u8], progress: &Progress) -> Option<Contents> {
     progress.set_total(bytes.len() as u64);
     let mut contents = Contents::default();
     let mut from = 0;
@@ -143,8 +144,7 @@ pub(super) fn stream(input: &Input, progress: &Progress) -> Option<Contents> {
             Ok(_) => pieces.advance(false),
             Err(error) => {
                 let at = pieces.base + pieces.buffer.len() as u64;
-                pieces.contents.cut =
-                    Some(format!("the compressed data is damaged or cut ({error}) at byte {at}"));
+                pieces.contents.cut = Some(format!("{} at byte {at}", cut_reason(&error)));
                 break;
             }
         }

@@ -10,25 +10,23 @@ impl<B: Builder> Machine<'_, B> {
             if mark > self.stack.len() {
                 continue;
             }
+            let below = mark.checked_sub(1).and_then(|below| self.stack.get(below)).copied();
+            // Below a key without its value yet, or nothing, what was collected stays on the stack for the next mark.
+            let Some(Value::Object(target)) = below else { continue };
             let mut items = self.stack.split_off(mark);
-            match self.stack.last().copied() {
-                Some(Value::Object(target)) if self.objects[target as usize].kind == Kind::Dict => {
-                    // One item of its own goes to a list by APPEND, without a mark: the list is the value before it.
-                    if items.len() % 2 == 1
-                        && let [.., Value::Object(list), last] = items[..]
-                        && self.objects[list as usize].kind == Kind::List
-                    {
-                        self.objects[list as usize].push(last);
-                    }
-                    items.truncate(items.len() / 2 * 2);
-                    // Not offered to the builder unless it is the outermost: an event without all its keys is not complete.
-                    self.objects[target as usize].items.append(&mut items);
+            if self.objects[target as usize].kind == Kind::Dict {
+                // One item of its own goes to a list by APPEND, without a mark: the list is the value before it.
+                if items.len() % 2 == 1
+                    && let [.., Value::Object(list), last] = items[..]
+                    && self.objects[list as usize].kind == Kind::List
+                {
+                    self.objects[list as usize].push(last);
                 }
-                Some(Value::Object(target)) => {
-                    items.drain(..).for_each(|item| self.objects[target as usize].push(item));
-                }
-                // A key without its value yet, or nothing: what was collected stays on the stack for the next mark.
-                _ => self.stack.append(&mut items),
+                items.truncate(items.len() / 2 * 2);
+                // Not offered to the builder unless it is the outermost: an event without all its keys is not complete.
+                self.objects[target as usize].items.append(&mut items);
+            } else {
+                items.drain(..).for_each(|item| self.objects[target as usize].push(item));
             }
         }
         self.fold_single_items();

@@ -83,6 +83,14 @@ const REFUSED: &[(u8, &str)] = &[
 /// Python's pickler appends this many items at a time: a shorter batch is a list's last.
 const BATCH_ITEMS: usize = 1000;
 
+/// How many values a pickle may hold at once: so many, and one for so many of its bytes. A snapshot holds half of that at most;
+/// one opcode of one byte, repeated, would fill the memory with what is sixteen times as large.
+const HELD_VALUES: usize = 8 << 20;
+const BYTES_PER_HELD_VALUE: usize = 12;
+
+/// Dicts of events, blocks and frames hold fewer keys and values; larger ones are kept as they are.
+const MOST_ROW_ITEMS: usize = 128;
+
 /// Runs a pickle of plain data. `strings` may hold strings whose ids the builder knows.
 pub(super) fn unpickle(
     bytes: &[u8],
@@ -101,6 +109,8 @@ struct Machine<'a, B> {
     memo: Vec<Memo>,
     other_memo: Vec<Value>,
     objects: Vec<Object>,
+    /// How many values went into objects.
+    placed: usize,
     /// Objects whose dict the builder took, to be used again.
     free: Vec<u32>,
     strings: Strings,
@@ -128,6 +138,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             memo: Vec::with_capacity(bytes.len() / 32),
             other_memo: Vec::new(),
             objects: Vec::new(),
+            placed: 0,
             free: Vec::new(),
             strings,
             shortcuts: Shortcuts::default(),
@@ -157,7 +168,13 @@ impl<'a, B: Builder> Machine<'a, B> {
                 }
             }
             let start = self.at;
-            match self.step() {
+            let is_overfull = until_check == CHECK_EVERY && self.is_overfull();
+            let step = if is_overfull {
+                Err(Fault::Bad("it holds far more than a snapshot of its size"))
+            } else {
+                self.step()
+            };
+            match step {
                 Ok(true) => return Ok(None),
                 Ok(false) => {}
                 Err(fault) => {
@@ -173,6 +190,14 @@ impl<'a, B: Builder> Machine<'a, B> {
                 }
             }
         }
+    }
+
+    /// Whether the pickle was made to fill the memory.
+    fn is_overfull(&self) -> bool {
+        let memos = self.memo.len() + self.other_memo.len();
+        // An object takes as much as three values.
+        let held = self.stack.len() + self.marks.len() + memos + 3 * self.objects.len() + self.placed;
+        held > HELD_VALUES + self.bytes.len() / BYTES_PER_HELD_VALUE
     }
 
     /// Carries out one opcode; true at STOP.
@@ -472,6 +497,7 @@ impl<'a, B: Builder> Machine<'a, B> {
     }
 
     fn new_object(&mut self, kind: Kind, items: Vec<Value>) {
+        self.placed += items.len();
         let object = Object { kind, items, cached: 0, memo_slot: NO_SLOT };
         let index = match self.free.pop() {
             Some(index) => {
@@ -517,7 +543,10 @@ impl<'a, B: Builder> Machine<'a, B> {
         };
         match made {
             Some(made) => self.replace(dict, made, mark - 1),
-            None => self.objects[dict as usize].items.extend_from_slice(&self.stack[mark..]),
+            None => {
+                self.placed += self.stack.len() - mark;
+                self.objects[dict as usize].items.extend_from_slice(&self.stack[mark..]);
+            }
         }
         self.stack.truncate(mark);
         Ok(())
@@ -530,6 +559,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             Some(Value::Made(..)) => return Ok(()),
             _ => return Err(Fault::Bad("items without a dict")),
         };
+        self.placed += items.len();
         self.objects[dict as usize].items.extend_from_slice(items);
         // Protocol 0 sets items one by one: a dict is complete when the next thing happens to it, so that it is offered
         // when it joins a list or another dict (see `settle`).
@@ -539,7 +569,8 @@ impl<'a, B: Builder> Machine<'a, B> {
     /// What the builder makes of a dict that is complete, or the value as it is.
     fn settle(&mut self, value: Value) -> Value {
         let Value::Object(dict) = value else { return value };
-        if self.objects[dict as usize].kind != Kind::Dict {
+        let object = &self.objects[dict as usize];
+        if object.kind != Kind::Dict || object.items.len() > MOST_ROW_ITEMS {
             return value;
         }
         let items = std::mem::take(&mut self.objects[dict as usize].items);
@@ -599,6 +630,7 @@ impl<'a, B: Builder> Machine<'a, B> {
         match made {
             Some(made) => self.replace(list, made, mark - 1),
             None => {
+                self.placed += self.stack.len() - mark;
                 let object = &mut self.objects[list as usize];
                 for &value in &self.stack[mark..] {
                     object.push(value);
@@ -612,6 +644,7 @@ impl<'a, B: Builder> Machine<'a, B> {
     fn append(&mut self, item: Value) -> Step<()> {
         match self.stack.last() {
             Some(&Value::Object(list)) => {
+                self.placed += 1;
                 self.objects[list as usize].push(item);
                 Ok(())
             }

@@ -1,0 +1,186 @@
+//! Files that mean harm: names that are formulas, markup or control codes, names of files that must not be opened, SQL
+//! that would read or write files.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::{root, sample};
+
+/// A name that is a formula, markup, a link, a row of a table and a control code of a terminal at once.
+const HOSTILE: &str = "=cmd|' /C calc'!A0<script>alert(1)</script><img src=x onerror=alert(2)> [x](javascript:alert(3)) `y` \
+                       @all | \u{1b}]0;owned\u{7}\u{1b}[2J\n# z";
+
+fn run(arguments: &[&str], files: &[&Path]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vramscope"));
+    let (first, rest) = arguments.split_first().expect("a command");
+    command.arg(first).args(files).args(rest).stdin(Stdio::null());
+    command.output().expect("it starts")
+}
+
+fn text(arguments: &[&str], files: &[&Path]) -> String {
+    let output = run(arguments, files);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// A run whose every name is hostile: its file, ops, functions, annotations, modules and devices.
+fn hostile_run(folder: &Path) -> [PathBuf; 2] {
+    let slice = |category: &str, name: &str, ts: i64, dur: i64| {
+        json!({"ph": "X", "cat": category, "name": name, "pid": 7, "tid": 7, "ts": ts, "dur": dur,
+               "args": {"Python id": ts, "Python parent id": null, "Module Hierarchy": HOSTILE}})
+    };
+    let mut events = vec![
+        json!({"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": HOSTILE}}),
+        json!({"ph": "M", "name": "thread_name", "pid": 7, "tid": 7, "args": {"name": HOSTILE}}),
+        slice("python_function", &format!("{HOSTILE}.py(3): {HOSTILE}"), 1, 9000),
+        slice("python_function", &format!("nn.Module: {HOSTILE}_0"), 2, 8000),
+    ];
+    for step in 0..8 {
+        let ts = 100 + step * 1000;
+        events.push(slice("user_annotation", &format!("{HOSTILE}#{step}"), ts, 900));
+        events.push(slice("cpu_op", HOSTILE, ts + 10, 500));
+        events.push(
+            json!({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 7, "tid": 7,
+            "ts": ts + 20, "args": {"Device Type": 1, "Device Id": 0, "Addr": 4096 + step * 1_048_576,
+            "Bytes": 1_048_576, "Total Allocated": (step + 1) * 1_048_576, "Total Reserved": 20_971_520}}),
+        );
+    }
+    let trace = json!({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": HOSTILE, "totalGlobalMem": 1 << 30}],
+        "traceName": HOSTILE, "traceEvents": events});
+    // A slash is the one thing that a name can't hold.
+    let trace_path = folder.join(format!("{}.json", HOSTILE.replace('/', ":")));
+    std::fs::write(&trace_path, trace.to_string()).unwrap();
+    let log_path = folder.join("=1+1.csv");
+    let log = format!(
+        "timestamp, index, name, memory.used [MiB]\n2026/12/01 06:58:28.586, 0, {}, 5 MiB\n",
+        HOSTILE.replace(['\n', ','], " ")
+    );
+    std::fs::write(&log_path, log).unwrap();
+    [trace_path, log_path]
+}
+
+#[cfg(unix)]
+#[test]
+fn hostile_names_are_text_wherever_they_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = hostile_run(folder.path());
+    let files = [files[0].as_path(), files[1].as_path()];
+
+    for format in ["html", "md"] {
+        let mut report = text(&["report", "--format", format, "--all"], &files);
+        // The command stands in a fenced block, where markup is text.
+        if let Some((before, _)) = report.split_once("\n```sh\n").filter(|_| format == "md") {
+            report = before.to_owned();
+        }
+        assert!(report.contains("calc"), "the names are there");
+        for bad in ["<script", "<img", "](javascript", "`y`", "@all", "\u{1b}", "\u{7}", "\n# z"] {
+            // These mean nothing to a browser.
+            let is_text = format == "html" && !bad.starts_with(['<', '\u{1b}', '\u{7}']);
+            assert!(is_text || !report.contains(bad), "{bad:?} in {format}");
+        }
+    }
+    serde_json::from_str::<serde_json::Value>(&text(&["report", "--format", "json", "--all"], &files))
+        .unwrap();
+
+    let tables = ["allocations", "events", "ops", "samples", "steps", "segments", "stacks"];
+    let mut tables: Vec<String> =
+        tables.iter().map(|table| text(&["export", "--table", table, "--format", "csv"], &files)).collect();
+    tables.push(text(&["report", "--format", "csv"], &files));
+    tables
+        .push(text(&["query", "SELECT op, call_site, process FROM allocations", "--format", "csv"], &files));
+    let mut guarded = 0;
+    for table in tables {
+        for row in csv::Reader::from_reader(table.as_bytes()).records() {
+            for cell in &row.unwrap() {
+                let is_formula = cell.trim_start_matches(' ').starts_with(['=', '+', '-', '@', '\t', '\r']);
+                assert!(!is_formula || cell.parse::<f64>().is_ok(), "{cell:?}");
+                guarded += u32::from(cell.starts_with("'="));
+            }
+        }
+    }
+    assert!(guarded > 8, "{guarded} cells held formulas");
+
+    let terminals = [
+        text(&["inspect"], &files),
+        text(&["query", "SELECT op, call_site, process FROM allocations"], &files),
+        text(&["compare", "--format", "text"], &[files[0], files[1]]),
+        String::from_utf8(run(&["inspect"], &[&folder.path().join("\u{1b}[2J none")]).stderr).unwrap(),
+    ];
+    for text in terminals {
+        assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+    }
+}
+
+/// A file that is named inside another is never opened: opening a pipe that nobody writes to would block.
+#[cfg(unix)]
+#[test]
+fn files_that_are_named_inside_are_never_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("train.py");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let pickle = std::fs::read(root().join("tests/fixtures/snapshots/modern_protocol_0.pickle")).unwrap();
+    let pickle =
+        String::from_utf8(pickle).unwrap().replace("/home/ann/train.py", &pipe.display().to_string());
+    let path = folder.path().join("snapshot.pickle");
+    std::fs::write(&path, pickle).unwrap();
+    for format in ["html", "md", "json", "csv"] {
+        let started = Instant::now();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_vramscope"))
+            .args(["report", "--format", format, "-o", "/dev/null"])
+            .arg(&path)
+            .spawn()
+            .unwrap();
+        while child.try_wait().unwrap().is_none() {
+            if started.elapsed() > Duration::from_secs(30) {
+                child.kill().unwrap();
+                panic!("{format}: it waits for the pipe");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn sql_reads_and_writes_no_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret.csv");
+    std::fs::write(&secret, "word\nhunter2\n").unwrap();
+    let run_folder = sample("healthy");
+    let path = secret.display();
+    for sql in [
+        format!("SELECT * FROM read_csv('{path}')"),
+        format!("SELECT * FROM Read_CSV('{path}') AS t"),
+        format!("SELECT * FROM \"read_csv\"('{path}')"),
+        format!("SELECT * FROM `read_csv`('{path}')"),
+        format!("SELECT * FROM read_parquet('{path}')"),
+        format!("SELECT * FROM read_ipc('{path}')"),
+        format!("SELECT * FROM read_json('{path}')"),
+        format!("SELECT * FROM scan_csv('{path}')"),
+        format!("SELECT * FROM glob('{path}')"),
+        format!("SELECT * FROM steps, LATERAL read_csv('{path}')"),
+        format!("WITH t AS (SELECT * FROM read_csv('{path}')) SELECT * FROM t"),
+        format!("SELECT (SELECT word FROM read_csv('{path}')) FROM steps"),
+        format!("SELECT * FROM steps UNION SELECT * FROM read_csv('{path}')"),
+        format!("SELECT * FROM U&\"\\0072ead_csv\"('{path}')"),
+        format!("SELECT * FROM '{path}'"),
+        format!("SELECT 1; SELECT * FROM read_csv('{path}')"),
+        format!("EXPLAIN SELECT * FROM read_csv('{path}')"),
+        format!("CREATE TABLE t AS SELECT * FROM read_csv('{path}')"),
+        format!("COPY steps TO '{path}'"),
+        format!("INSERT INTO '{path}' SELECT * FROM steps"),
+        format!("DELETE FROM '{path}'"),
+        format!("LOAD '{path}'"),
+    ] {
+        let output = run(&["query", &sql], &[&run_folder]);
+        assert_eq!(output.status.code(), Some(1), "{sql}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!errors.contains("panicked") && errors.lines().count() == 1, "{sql}: {errors}");
+        assert!(!String::from_utf8_lossy(&output.stdout).contains("hunter2"), "{sql}");
+    }
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "word\nhunter2\n");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
