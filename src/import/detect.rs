@@ -47,7 +47,7 @@ pub fn import_path_with(
     log_pattern: Option<&Regex>,
     progress: &Progress,
 ) -> Result<Recording, ImportError> {
-    let input = Input::open(path)?;
+    let input = Input::open(path, progress)?;
     let Some(pattern) = log_pattern else { return import(&input, progress) };
     let head_bytes = input.head();
     let head = Head::new(&head_bytes);

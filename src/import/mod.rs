@@ -50,7 +50,7 @@ pub const IMPORTERS: &[&dyn Importer] = &[
     &py_spy::PySpyImporter,
     &trace::TraceImporter,
     &nvidia_smi::NvidiaSmiImporter,
-    &memory_summary::MemorySummaryImporter,
     &training_log::MetricsCsvImporter,
+    &memory_summary::MemorySummaryImporter,
     &training_log::TrainingLogImporter,
 ];

@@ -85,7 +85,7 @@ pub fn open_and_report(bytes: Vec<u8>) -> bool {
             return false;
         }
     };
-    let opened = Opened { path: "damaged".into(), recording, offset_by_hand_ns: None };
+    let opened = Opened::new("damaged", recording);
     let index = Index::new(Arc::new(align::build(&[opened])), UserCode::default());
     let selection = Selection::default();
     let range = suggest(&index, selection).first().map_or(index.session.span, |suggestion| suggestion.range);

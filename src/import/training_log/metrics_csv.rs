@@ -208,6 +208,19 @@ mod tests {
     }
 
     #[test]
+    fn lightnings_metrics_have_steps_and_no_times() {
+        let log = read(
+            "DeviceStatsMonitor.on_train_batch_end/allocated_bytes.all.current,DeviceStatsMonitor.on_train_batch_end/reserved_bytes.all.current,epoch,loss,step\n\
+             104857600.0,209715200.0,0,,10\n,,0,0.5,10\n1.15343360e+08,209715200.0,0,,20\n",
+        );
+        assert_eq!((log.kind, log.format, log.clock), (SourceKind::TrainingLog, "metrics CSV", Clock::Order));
+        let allocated: Vec<i64> = points(&log, &Quantity::Allocated).iter().map(|point| point.1).collect();
+        assert_eq!(allocated, [100 << 20, 110 << 20]);
+        let names: Vec<&str> = log.annotations.iter().map(|one| log.strings.get(one.name)).collect();
+        assert_eq!(names, ["step#10", "step#20"]);
+    }
+
+    #[test]
     fn system_metrics_and_own_columns_with_units() {
         let log = read(
             "_timestamp,_runtime,system.gpu.1.memoryAllocatedBytes\n1796104323.5,0.5,1000000\n1796104333.5,10.5,2000000\n",
