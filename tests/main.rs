@@ -8,6 +8,7 @@ mod findings;
 mod layouts;
 mod logs;
 mod mutations;
+mod ranks;
 mod report;
 mod simulated;
 mod support;

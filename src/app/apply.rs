@@ -292,6 +292,7 @@ impl App {
             format: Format::Html,
             path: path.display().to_string(),
             redact: false,
+            replaced: [].into(),
         }));
     }
 

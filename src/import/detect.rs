@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::{IMPORTERS, ImportError, Input, Progress, text};
-use crate::model::Recording;
+use super::{IMPORTERS, ImportError, Importer, Input, Progress, text};
+use crate::model::{Recording, SourceKind};
 
 /// The beginning of a file, inflated, as bytes and as text.
 #[derive(Debug)]
@@ -42,11 +42,24 @@ pub fn import_path(path: &Path, progress: &Progress) -> Result<Recording, Import
 pub fn import(input: &Input, progress: &Progress) -> Result<Recording, ImportError> {
     let head_bytes = input.head();
     let head = Head::new(&head_bytes);
-    match IMPORTERS.iter().find(|importer| importer.detect(&head)) {
+    match importer_of(&head) {
         Some(importer) => importer.import(input, progress),
         None if input.disk_bytes() == 0 => Err(ImportError::Empty { file: input.name() }),
         None => Err(ImportError::Unknown { looks_like: looks_like(&head), file: input.name() }),
     }
+}
+
+fn importer_of(head: &Head<'_>) -> Option<&'static dyn Importer> {
+    IMPORTERS.iter().copied().find(|importer| importer.detect(head))
+}
+
+/// Whether a file is one process's trace or snapshot, by its beginning: those are large and come one a rank.
+pub fn is_process_file(path: &Path) -> bool {
+    let Ok(input) = Input::open(path) else { return false };
+    let head_bytes = input.head();
+    let importer = importer_of(&Head::new(&head_bytes));
+    let kinds = [SourceKind::Trace, SourceKind::Snapshot];
+    importer.is_some_and(|importer| kinds.iter().any(|kind| kind.label() == importer.name()))
 }
 
 /// What a file that nothing here can read seems to be.
