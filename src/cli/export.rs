@@ -91,8 +91,8 @@ impl<'a> Dataset<'a> {
     fn add(&mut self, index: &Index) -> anyhow::Result<()> {
         make_folder(self.folder)?;
         for id in (0..index.session.processes.len() as u32).map(ProcessId) {
-            let mut frame =
-                self.table.build(index, Selection { process: Some(id), ..Selection::default() })?;
+            let selection = Selection { process: Some(id), ..Selection::default() };
+            let mut frame = tables::plain_texts(self.table.build(index, selection)?)?;
             // The folder's name holds it; a column of the same name would be there twice.
             if frame.schema().contains("rank") {
                 frame.drop_in_place("rank")?;
