@@ -345,6 +345,16 @@ fn a_report_is_exported_to_a_typed_path() {
 }
 
 #[test]
+fn the_export_dialog_shows_what_it_replaces() {
+    let mut window = leak();
+    key(&mut window, Modifiers::COMMAND, Key::S);
+    assert!(window.query_all_by_label("snapshot-1").next().is_none());
+    window.get_by_label("Replace names of users, hosts and folders").click();
+    window.run_steps(3);
+    assert!(window.query_all_by_label("snapshot-1").next().is_some());
+}
+
+#[test]
 fn curves_sources_and_tracks_can_be_switched() {
     let mut window = leak();
     window.get_by_label("Hide curve reserved").click();

@@ -10,14 +10,14 @@ fn vramscope(arguments: &[&str]) -> Output {
 }
 
 /// What a command prints when it is done.
-fn done(arguments: &[&str]) -> String {
+pub fn done(arguments: &[&str]) -> String {
     let output = vramscope(arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 /// The one sentence on stderr of a command that ends with `code`.
-fn fails(code: i32, arguments: &[&str]) -> String {
+pub fn fails(code: i32, arguments: &[&str]) -> String {
     let output = vramscope(arguments);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
@@ -218,7 +218,7 @@ fn every_table_goes_to_csv_and_parquet() {
     let ranks = folder.path().join("ranks");
     let target = ranks.display().to_string();
     done(&["export", &leak(), "--table", "steps", "--partition", "rank", "-o", &target]);
-    assert!(ranks.join("rank=0/steps.parquet").is_file());
+    assert!(ranks.join("rank=0/part-0.parquet").is_file());
     assert!(fails(2, &["export", &leak(), "--table", "steps", "--partition", "rank"]).contains("-o"));
     fails(2, &["export", &leak(), "--table", "chairs"]);
 }

@@ -9,6 +9,7 @@ mod findings;
 mod layouts;
 mod logs;
 mod mutations;
+mod ranks;
 mod report;
 mod security;
 mod simulated;

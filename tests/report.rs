@@ -4,7 +4,7 @@ use std::path::Path;
 
 use vramscope::analysis::{FreeBy, GroupBy, Index, Query, Selection};
 use vramscope::model::TimeRange;
-use vramscope::report::{self, Format, Options, Report};
+use vramscope::report::{self, Format, Options, Redactor, Replacement, Report};
 
 use crate::support::{open_index, root, sample};
 
@@ -146,7 +146,30 @@ fn code_is_redacted_on_request() {
         }
     }
     let pairs = report::redactions(&index, true);
-    assert!(pairs.iter().any(|(original, word)| original == "record.py:63 validate" && word == key));
+    assert!(pairs.iter().any(|pair| pair.original == "record.py:63 validate" && pair.word == *key));
+}
+
+#[test]
+fn the_preview_lists_every_name_and_none_of_them_leaves() {
+    let index = leak();
+    let mut redactor = Redactor::default();
+    let plain = build(&index, &Options { all_allocations: true, ..Options::default() });
+    let redacted = redactor.redact(plain.clone(), &index, false);
+    let replaced = redactor.replaced();
+    for kind in ["file", "folder", "program"] {
+        assert!(replaced.iter().any(|replacement| replacement.kind == kind), "{kind}: {replaced:#?}");
+    }
+    let preview = report::preview(&redacted, &replaced);
+    let plain_json = text(&plain, Format::Json);
+    for Replacement { original, word, .. } in &replaced {
+        assert!(preview.contains(&format!("{original} → {word}")));
+        let as_json = serde_json::to_string(original).unwrap();
+        assert!(plain_json.contains(as_json.trim_matches('"')), "{original} stood in the report");
+        for format in Format::ALL {
+            assert!(!text(&redacted, format).contains(original.as_str()), "{original} left in {format:?}");
+        }
+    }
+    assert!(preview.contains("record.py:63 validate"), "what still leaves is named");
 }
 
 #[test]

@@ -11,4 +11,5 @@ mod session;
 mod steps;
 
 pub(crate) use fit::pearson;
+pub(crate) use names::rank_from_path;
 pub use session::{DryRun, Opened, build, dry_run};

@@ -25,7 +25,7 @@ pub(super) fn short_names(paths: &[PathBuf]) -> Vec<String> {
 }
 
 /// The rank that a file's name or folder gives: `snapshot_rank1.pickle`, `rank-3/trace.json`, `rank12_memory.pickle`.
-pub(super) fn rank_from_path(path: &Path) -> Option<u32> {
+pub(crate) fn rank_from_path(path: &Path) -> Option<u32> {
     let parts: Vec<String> =
         path.components().map(|part| part.as_os_str().to_string_lossy().to_ascii_lowercase()).collect();
     parts.iter().rev().take(2).find_map(|part| {

@@ -75,8 +75,9 @@ fn growth_per_step(process: &Process, selection: Selection, range: TimeRange) ->
     growth.checked_div(i64::try_from(steps).ok()?)
 }
 
-/// Against the others rather than against all, so that one of two can stand out.
-fn is_outlier(kept_bytes: &[u64], position: usize) -> bool {
+/// Whether the process at `position` stands out by what it keeps: against the others rather than against all, so that
+/// one of two can.
+pub fn is_outlier(kept_bytes: &[u64], position: usize) -> bool {
     let mut others: Vec<u64> = kept_bytes
         .iter()
         .enumerate()

@@ -387,6 +387,7 @@ impl App {
             format: Format::Html,
             path: path.display().to_string(),
             redact: false,
+            replaced: [].into(),
         }));
     }
 

@@ -13,7 +13,7 @@ use super::opening::Wake;
 use super::session_file;
 use super::state::{Dialog, ExportForm, Note, SettingsForm, State, Tone};
 use super::theme::Palette;
-use crate::report::{self, Format};
+use crate::report::{self, Format, Replacement};
 
 /// A system dialog that answers sooner was never shown: there is none on this machine.
 const TOO_QUICK: Duration = Duration::from_millis(60);
@@ -173,7 +173,7 @@ pub fn show(ctx: &Context, state: &State, is_exporting: bool, commands: &mut Vec
             Dialog::SaveSession(path) => show_save_session(ui, path, commands),
             Dialog::SaveTable(path) => show_save_table(ui, path, commands),
             Dialog::AddNote(time_ns, text) => show_add_note(ui, *time_ns, text, commands),
-            Dialog::Export(form) => show_export(ui, form, is_exporting, commands),
+            Dialog::Export(form) => show_export(ui, form, state, is_exporting, commands),
             Dialog::Settings(form) => show_settings(ui, form, commands),
         }
         if matches!(dialog, Dialog::Keys | Dialog::About | Dialog::Log) {
@@ -329,7 +329,13 @@ fn show_settings(ui: &mut Ui, form: &SettingsForm, commands: &mut Vec<Command>) 
     });
 }
 
-fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mut Vec<Command>) {
+fn show_export(
+    ui: &mut Ui,
+    form: &ExportForm,
+    state: &State,
+    is_exporting: bool,
+    commands: &mut Vec<Command>,
+) {
     let mut now = form.clone();
     ui.heading("Export report");
     ui.label("What the range keeps, grouped as the window shows it, with findings and advice.");
@@ -360,7 +366,13 @@ fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mu
             commands.push(Command::AskForReportPath(now.clone()));
         }
     });
-    ui.checkbox(&mut now.redact, "Replace names of users, hosts and folders");
+    let redact = ui.checkbox(&mut now.redact, "Replace names of users, hosts and folders");
+    if redact.changed()
+        && let Some(data) = &state.data
+    {
+        now.replaced = if now.redact { report::redactions(&data.index, false).into() } else { [].into() };
+    }
+    show_replaced(ui, &now.replaced);
     if now != *form {
         commands.push(Command::ShowDialog(Dialog::Export(now.clone())));
     }
@@ -376,5 +388,22 @@ fn show_export(ui: &mut Ui, form: &ExportForm, is_exporting: bool, commands: &mu
         if is_exporting {
             ui.weak("Writing…");
         }
+    });
+}
+
+/// What a redacted report replaces, before it is written.
+fn show_replaced(ui: &mut Ui, replaced: &[Replacement]) {
+    if replaced.is_empty() {
+        return;
+    }
+    ui.weak("Replaced everywhere, other folders besides; names of your code stay:");
+    egui::ScrollArea::vertical().max_height(140.0).show(ui, |ui| {
+        egui::Grid::new("replaced").num_columns(2).spacing([12.0, 2.0]).show(ui, |ui| {
+            for Replacement { original, word, .. } in replaced {
+                ui.add(egui::Label::new(original.as_str()).truncate());
+                ui.weak(word);
+                ui.end_row();
+            }
+        });
     });
 }

@@ -16,7 +16,7 @@ use super::timeline::view::TimeView;
 use crate::align::Opened;
 use crate::analysis::{BlockMap, FlameOrder, FreeBy, GroupBy, RowRef, Selection};
 use crate::model::TimeRange;
-use crate::report::Format;
+use crate::report::{Format, Replacement};
 
 /// The tabs below the tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -164,6 +164,8 @@ pub struct ExportForm {
     pub path: String,
     /// Whether names of users, hosts and folders are replaced.
     pub redact: bool,
+    /// What that replaces.
+    pub replaced: Arc<[Replacement]>,
 }
 
 /// How grave a message is.

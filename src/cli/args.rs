@@ -287,6 +287,12 @@ pub struct ReportArgs {
     /// Replace the names of your own source files and functions, and of modules, too
     #[arg(long)]
     pub redact_code: bool,
+    /// Instead of the report, list what --redact replaces in it and what of yours would still leave
+    #[arg(long, requires = "redact")]
+    pub preview: bool,
+    /// Hold one rank at a time: all ranks in a table, the worst (or --source) in full [default: from 17 files of ranks]
+    #[arg(long)]
+    pub one_by_one: bool,
 }
 
 /// `export`.
@@ -304,6 +310,9 @@ pub struct ExportArgs {
     /// Write a folder of Parquet files, one for each rank (`rank=0/…`)
     #[arg(long, value_enum)]
     pub partition: Option<Partition>,
+    /// Hold one rank at a time [default: from 17 files of ranks]
+    #[arg(long, requires = "partition")]
+    pub one_by_one: bool,
     /// Where to.
     #[command(flatten)]
     pub output: Output,

@@ -1,14 +1,15 @@
 //! `vramscope export`: a table as CSV or Parquet, or a folder of Parquet files, one for each rank.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use rustc_hash::FxHashSet;
 
 use super::args::{ExportArgs, Partition, TableFormat};
+use super::ranks::Ranks;
 use super::{Status, UsageError, open, output};
 use crate::analysis::{Index, Selection};
-use crate::model::{ProcessId, Session};
+use crate::model::ProcessId;
 use crate::report::tables::{self, Table};
 use crate::report::write_file;
 
@@ -20,67 +21,110 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
         (None, _) if args.partition.is_some() => TableFormat::Parquet,
         (None, _) => TableFormat::Csv,
     };
+    if let Some(Partition::Rank) = args.partition {
+        let folder = path.ok_or_else(|| UsageError("--partition needs -o FOLDER".to_owned()))?;
+        return partition(args, format, folder);
+    }
     let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
     let status = loaded.complain()?;
-    match (args.partition, path) {
-        (Some(Partition::Rank), Some(folder)) => partition(&loaded.index, args.table, format, folder)?,
-        (Some(Partition::Rank), None) => {
-            return Err(UsageError("--partition needs -o FOLDER".to_owned()).into());
-        }
-        (None, _) => {
-            let mut frame = args.table.build(&loaded.index, Selection::default())?;
-            let mut write = |out: &mut dyn std::io::Write| match format {
-                TableFormat::Csv => tables::write_csv(&frame, out),
-                TableFormat::Parquet => tables::write_parquet(&mut frame, out),
-            };
-            match path {
-                Some(path) => write_file(path, |file| Ok(write(file)?))?,
-                None => {
-                    let mut bytes = Vec::new();
-                    write(&mut bytes)?;
-                    output::print(&bytes)?;
-                }
-            }
+    let mut frame = args.table.build(&loaded.index, Selection::default())?;
+    let mut write = |out: &mut dyn std::io::Write| match format {
+        TableFormat::Csv => tables::write_csv(&frame, out),
+        TableFormat::Parquet => tables::write_parquet(&mut frame, out),
+    };
+    match path {
+        Some(path) => write_file(path, |file| Ok(write(file)?))?,
+        None => {
+            let mut bytes = Vec::new();
+            write(&mut bytes)?;
+            output::print(&bytes)?;
         }
     }
     Ok(status)
 }
 
-/// `FOLDER/rank=0/allocations.parquet` for each rank, as Hive lays tables out: polars, DuckDB and Spark read the folder
-/// as one table. One process at a time is held as a table.
-fn partition(index: &Index, table: Table, format: TableFormat, folder: &Path) -> anyhow::Result<()> {
-    let session = &index.session;
-    let extension = match format {
-        TableFormat::Csv => "csv",
-        TableFormat::Parquet => "parquet",
-    };
-    for id in (0..session.processes.len() as u32).map(ProcessId) {
-        let rank_folder = folder.join(format!("rank={}", rank_of(session, id)));
-        fs::create_dir_all(&rank_folder)
-            .with_context(|| format!("the folder can't be made: {}", rank_folder.display()))?;
-        let selection = Selection { process: Some(id), ..Selection::default() };
-        let mut frame = table.build(index, selection)?;
-        // The folder's name holds it; a column of the same name would be there twice.
-        if frame.schema().contains("rank") {
-            frame.drop_in_place("rank")?;
+fn partition(args: &ExportArgs, format: TableFormat, folder: &Path) -> anyhow::Result<Status> {
+    let mut dataset = Dataset::new(folder, args.table, format);
+    let status = match Ranks::of(&args.inputs.files, args.one_by_one) {
+        // A log that belongs to no rank would be in every part.
+        Some(ranks) => ranks.each(&args.inputs.reading, false, |index| dataset.add(index))?,
+        None => {
+            let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
+            let status = loaded.complain()?;
+            dataset.add(&loaded.index)?;
+            status
         }
-        write_file(&rank_folder.join(format!("{}.{extension}", table.name())), |file| match format {
-            TableFormat::Csv => Ok(tables::write_csv(&frame, file)?),
-            TableFormat::Parquet => Ok(tables::write_parquet(&mut frame, file)?),
-        })?;
-    }
-    Ok(())
+    };
+    dataset.finish()?;
+    Ok(status)
 }
 
-/// The rank; processes without one, or with another's, are numbered after the ranks.
-fn rank_of(session: &Session, id: ProcessId) -> u32 {
-    let rank = |id: ProcessId| session.process(id).rank;
-    let is_taken = |rank_value: u32| (0..id.0).any(|other| rank(ProcessId(other)) == Some(rank_value));
-    match rank(id) {
-        Some(rank) if !is_taken(rank) => rank,
-        _ => {
-            let highest = session.processes.iter().filter_map(|process| process.rank).max();
-            highest.map_or(id.0, |highest| highest.saturating_add(1).saturating_add(id.0))
-        }
+/// `FOLDER/rank=0/part-0.parquet` for each rank, as Hive lays tables out: polars, DuckDB and Spark read the folder as one
+/// table. One process at a time is held as a table.
+struct Dataset<'a> {
+    folder: &'a Path,
+    table: Table,
+    extension: &'static str,
+    /// The ranks that are written.
+    ranks: FxHashSet<u32>,
+    /// Written, but of a process without a rank, or with another's: their numbers follow the ranks, which are known at
+    /// the end only.
+    unnumbered: Vec<PathBuf>,
+}
+
+impl<'a> Dataset<'a> {
+    fn new(folder: &'a Path, table: Table, format: TableFormat) -> Self {
+        let extension = match format {
+            TableFormat::Csv => "csv",
+            TableFormat::Parquet => "parquet",
+        };
+        Self { folder, table, extension, ranks: FxHashSet::default(), unnumbered: Vec::new() }
     }
+
+    fn part_of(&self, rank: u32) -> anyhow::Result<PathBuf> {
+        let folder = self.folder.join(format!("rank={rank}"));
+        make_folder(&folder)?;
+        Ok(folder.join(format!("part-0.{}", self.extension)))
+    }
+
+    /// Writes the processes of a session.
+    fn add(&mut self, index: &Index) -> anyhow::Result<()> {
+        make_folder(self.folder)?;
+        for id in (0..index.session.processes.len() as u32).map(ProcessId) {
+            let selection = Selection { process: Some(id), ..Selection::default() };
+            let mut frame = tables::plain_texts(self.table.build(index, selection)?)?;
+            // The folder's name holds it; a column of the same name would be there twice.
+            if frame.schema().contains("rank") {
+                frame.drop_in_place("rank")?;
+            }
+            let path = match index.session.process(id).rank.filter(|&rank| self.ranks.insert(rank)) {
+                Some(rank) => self.part_of(rank)?,
+                None => {
+                    let name = format!(".part-{}.{}", self.unnumbered.len(), self.extension);
+                    self.unnumbered.push(self.folder.join(&name));
+                    self.folder.join(name)
+                }
+            };
+            write_file(&path, |file| match self.extension {
+                "csv" => Ok(tables::write_csv(&frame, file)?),
+                _ => Ok(tables::write_parquet(&mut frame, file)?),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Numbers those without a rank.
+    fn finish(self) -> anyhow::Result<()> {
+        let first = self.ranks.iter().max().map_or(0, |highest| highest.saturating_add(1));
+        for (number, path) in (first..).zip(&self.unnumbered) {
+            let part = self.part_of(number)?;
+            std::fs::rename(path, &part)
+                .with_context(|| format!("the file can't be written: {}", part.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("the folder can't be made: {}", folder.display()))
 }

@@ -8,6 +8,7 @@ mod inspect;
 mod open;
 mod output;
 mod query;
+mod ranks;
 mod record;
 mod report;
 mod select;

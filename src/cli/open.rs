@@ -51,25 +51,44 @@ impl Loaded {
 /// # Errors
 /// For an offset of a source that isn't there; files that can't be used are listed in the result.
 pub(super) fn open(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Loaded> {
-    let paths = import::expand_paths(files);
-    let mut opened = Vec::new();
-    let (mut failed, mut skipped) = (Vec::new(), Vec::new());
-    for (path, result) in paths.iter().zip(import_all(&paths, reading.log_pattern.as_ref())?) {
+    let read = read(&import::expand_paths(files), files, reading)?;
+    Ok(Loaded { index: join(read.opened, reading)?, failed: read.failed, skipped: read.skipped })
+}
+
+/// Files that were read, not joined yet.
+pub(super) struct Files {
+    pub opened: Vec<Opened>,
+    pub failed: Vec<(PathBuf, ImportError)>,
+    pub skipped: Vec<(PathBuf, ImportError)>,
+}
+
+/// Reads files. Those of `named` were named by the user, the others were found in folders.
+pub(super) fn read(paths: &[PathBuf], named: &[PathBuf], reading: &Reading) -> anyhow::Result<Files> {
+    let mut files = Files { opened: Vec::new(), failed: Vec::new(), skipped: Vec::new() };
+    for (path, result) in paths.iter().zip(import_all(paths, reading.log_pattern.as_ref())?) {
         match result {
             Ok(recording) => {
                 let mut file = Opened::new(path, Arc::new(recording));
                 file.visible_devices.clone_from(&reading.visible_devices);
-                opened.push(file);
+                files.opened.push(file);
             }
             // A folder may hold anything; a file that was named is meant.
             Err(error @ (ImportError::Unknown { .. } | ImportError::Empty { .. }))
-                if !files.contains(path) =>
+                if !named.contains(path) =>
             {
-                skipped.push((path.clone(), error));
+                files.skipped.push((path.clone(), error));
             }
-            Err(error) => failed.push((path.clone(), error)),
+            Err(error) => files.failed.push((path.clone(), error)),
         }
     }
+    Ok(files)
+}
+
+/// Joins files into a session.
+///
+/// # Errors
+/// For an offset of a source that isn't there.
+pub(super) fn join(mut opened: Vec<Opened>, reading: &Reading) -> anyhow::Result<Index> {
     let mut session = align::build(&opened);
     if !reading.offset.is_empty() {
         set_offsets(&session, &mut opened, &reading.offset)?;
@@ -84,7 +103,7 @@ pub(super) fn open(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Loade
         session = align::build(&opened);
     }
     let user_code = UserCode { paths: reading.user_code.clone(), shows_all_frames: reading.all_frames };
-    Ok(Loaded { index: Index::new(Arc::new(session), user_code), failed, skipped })
+    Ok(Index::new(Arc::new(session), user_code))
 }
 
 /// Imports files on as many threads as there are cores. Results come in the order of the paths.

@@ -1,29 +1,34 @@
 //! `vramscope report`.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use super::args::{ReportArgs, ReportFormat};
-use super::{Status, complain, open, select};
-use crate::report::{self, Format, Options, quote};
+use super::ranks::Ranks;
+use super::select::Selected;
+use super::{Status, UsageError, complain, open, select};
+use crate::analysis::{self, Index};
+use crate::model::format_count;
+use crate::report::{self, Format, Options, Process, Redactor, Report, quote};
+
+/// An error names no more processes than this.
+const MAX_NAMES: usize = 16;
 
 pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
-    let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
-    let status = loaded.complain()?;
-    let index = &loaded.index;
-    let selected = select::select(index, &args.selecting)?;
-    if !selected.query.range.overlaps(index.session.span) {
-        complain("the range lies outside the recording, so nothing was allocated in it");
-    }
-    // File names need not be UTF-8.
-    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let options = Options {
-        all_allocations: args.all,
-        redact: args.redact,
-        redact_code: args.redact_code,
-        command: Some(command_line(typed, args)),
-        range_label: selected.label,
+    let mut redactor = Redactor::default();
+    let (report, status) = match Ranks::of(&args.inputs.files, args.one_by_one) {
+        Some(ranks) => one_by_one(args, &ranks, &mut redactor)?,
+        None => {
+            let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
+            let status = loaded.complain()?;
+            let selected = select::select(&loaded.index, &args.selecting)?;
+            (build(args, &loaded.index, selected, &mut redactor), status)
+        }
     };
-    let report = report::build(index, &selected.query, args.group_by, &options);
+    if args.preview {
+        args.output.write(report::preview(&report, &redactor.replaced()).as_bytes())?;
+        return Ok(status);
+    }
     let format = match (args.format, args.output.path()) {
         (Some(format), _) => Format::from(format),
         (None, Some(path)) => Format::of_path(path).unwrap_or(ReportFormat::Md.into()),
@@ -33,8 +38,120 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
     Ok(status)
 }
 
+fn build(args: &ReportArgs, index: &Index, selected: Selected, redactor: &mut Redactor) -> Report {
+    if !selected.query.range.overlaps(index.session.span) {
+        complain("the range lies outside the recording, so nothing was allocated in it");
+    }
+    let options = Options {
+        all_allocations: args.all,
+        command: Some(command_line(&typed(), args)),
+        range_label: selected.label,
+        ..Options::default()
+    };
+    let report = report::build(index, &selected.query, args.group_by, &options);
+    if args.redact || args.redact_code { redactor.redact(report, index, args.redact_code) } else { report }
+}
+
+/// All ranks in a table, and the report of the one that keeps the most or was asked for. Of the others only the table's
+/// row is kept.
+fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyhow::Result<(Report, Status)> {
+    let mut processes: Vec<Process> = Vec::new();
+    let mut shown: Option<(u64, Report)> = None;
+    let mut left_out: Option<UsageError> = None;
+    let mut of_all = args.selecting.clone();
+    let asked_for = of_all.source.take();
+    let mut status = ranks.each(&args.inputs.reading, true, |index| {
+        let selected = match select::select(index, &of_all) {
+            Ok(selected) => selected,
+            // A rank that died early lacks the steps that the others have.
+            Err(error) => {
+                let labels: Vec<&str> =
+                    index.session.processes.iter().map(|process| process.label.as_str()).collect();
+                complain(&format!("{error}; left out: {}", labels.join(", ")));
+                left_out = Some(error);
+                return Ok(());
+            }
+        };
+        let mut report = build(args, index, selected, redactor);
+        let mut rows = report.processes.clone();
+        if let [one] = rows.as_mut_slice() {
+            one.finding = report.findings.first().map(|finding| finding.title.clone());
+        }
+        let kept_bytes = rows.iter().map(|row| row.survivors.bytes).max().unwrap_or_default();
+        let is_shown = match &asked_for {
+            Some(name) => select::find_process(&index.session, name).is_ok(),
+            None => shown.as_ref().is_none_or(|&(most_bytes, _)| kept_bytes > most_bytes),
+        };
+        if is_shown {
+            if asked_for.is_some() && rows.len() > 1 {
+                report = build(args, index, select::select(index, &args.selecting)?, redactor);
+            }
+            shown = Some((kept_bytes, report));
+        }
+        processes.append(&mut rows);
+        Ok(())
+    })?;
+    if left_out.is_some() {
+        status = Status::InputLeftOut;
+    }
+    match (shown, asked_for, left_out) {
+        (Some((_, report)), ..) => Ok((with_ranks(report, processes, args), status)),
+        (None, Some(name), _) if !processes.is_empty() => {
+            let names = processes.iter().take(MAX_NAMES).map(|process| process.name.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            let more = if processes.len() > MAX_NAMES { "…" } else { "" };
+            Err(UsageError(format!("no process or source is named `{name}`; there are {names}{more}")).into())
+        }
+        (None, _, Some(error)) => Err(error.into()),
+        (None, ..) => anyhow::bail!("none of the files tells of a process"),
+    }
+}
+
+/// The report of one rank, with the table of all.
+fn with_ranks(mut report: Report, mut processes: Vec<Process>, args: &ReportArgs) -> Report {
+    let kept_bytes: Vec<u64> = processes.iter().map(|process| process.survivors.bytes).collect();
+    for (position, process) in processes.iter_mut().enumerate() {
+        process.is_outlier = analysis::is_outlier(&kept_bytes, position);
+    }
+    processes.sort_by_key(|process| Reverse(process.survivors.bytes));
+    let outliers = processes.iter().filter(|process| process.is_outlier).count();
+    let shown: Vec<&str> = report.processes.iter().map(|process| process.name.as_str()).collect();
+    report.summary = format!(
+        "{} of {} ranks stand out. {}: {}",
+        if outliers == 0 { "None".to_owned() } else { format_count(outliers as u64) },
+        format_count(processes.len() as u64),
+        shown.join(", "),
+        report.summary
+    );
+    report.command_for_another = Some(command_for_another(&processes, &shown, args));
+    report.processes = processes;
+    report
+}
+
+/// The command that reports another rank in full, the next worst.
+fn command_for_another(processes: &[Process], shown: &[&str], args: &ReportArgs) -> String {
+    let next = processes.iter().map(|process| process.name.as_str()).find(|name| !shown.contains(name));
+    let mut words: Vec<String> = Vec::new();
+    let mut typed = typed().into_iter();
+    while let Some(word) = typed.next() {
+        match word.as_str() {
+            "--source" | "-o" | "--output" => drop(typed.next()),
+            word if ["--source=", "--output=", "-o"].iter().any(|option| word.starts_with(option)) => {}
+            _ => words.push(word),
+        }
+    }
+    let source = quote(next.unwrap_or("rank 0"));
+    format!("{} --source {source}", command_line(&words, args))
+}
+
+/// The command line as it was typed, without the program.
+fn typed() -> Vec<String> {
+    // File names need not be UTF-8.
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// The command as it was typed, quoted for a shell. Redacted reports name no files and folders.
-fn command_line(typed: impl Iterator<Item = String>, args: &ReportArgs) -> String {
+fn command_line(typed: &[String], args: &ReportArgs) -> String {
     let mut words = vec!["vramscope".to_owned()];
     for word in typed {
         let (option, value) = match word.split_once('=') {

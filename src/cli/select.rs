@@ -58,7 +58,7 @@ pub(super) fn select(index: &Index, args: &Selecting) -> Result<Selected, UsageE
     Ok(Selected { query: Query { selection, range, free_by: args.free_by }, label })
 }
 
-fn find_process(session: &Session, name: &str) -> Result<ProcessId, UsageError> {
+pub(super) fn find_process(session: &Session, name: &str) -> Result<ProcessId, UsageError> {
     let wanted = name.trim().to_lowercase();
     let ids = || (0..session.processes.len() as u32).map(ProcessId);
     let by_process = ids().find(|&id| {

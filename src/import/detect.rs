@@ -1,13 +1,14 @@
 //! What is this file? By content, never by its name.
 
 use std::borrow::Cow;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
 use super::training_log::{NAME as TRAINING_LOG, import_with_pattern};
-use super::{IMPORTERS, ImportError, Input, Progress, text};
-use crate::model::Recording;
+use super::{IMPORTERS, ImportError, Importer, Input, Progress, text};
+use crate::model::{Recording, SourceKind};
 
 /// The beginning of a file, inflated, as bytes and as text.
 #[derive(Debug)]
@@ -79,11 +80,33 @@ pub fn import_path_with(
 pub fn import(input: &Input, progress: &Progress) -> Result<Recording, ImportError> {
     let head_bytes = input.head();
     let head = Head::new(&head_bytes);
-    match IMPORTERS.iter().find(|importer| importer.detect(&head)) {
+    match importer_of(&head) {
         Some(importer) => importer.import(input, progress),
         None if input.disk_bytes() == 0 => Err(ImportError::Empty { file: input.name() }),
         None => Err(ImportError::Unknown { looks_like: looks_like(&head), file: input.name() }),
     }
+}
+
+fn importer_of(head: &Head<'_>) -> Option<&'static dyn Importer> {
+    IMPORTERS.iter().copied().find(|importer| importer.detect(head))
+}
+
+/// How much of a file is read to tell its kind without reading it whole.
+const BEGINNING_BYTES: u64 = 256 << 10;
+
+/// Whether a file is one process's trace or snapshot, by its beginning: those are large and come one a rank.
+pub fn is_process_file(path: &Path) -> bool {
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    let mut bytes = Vec::new();
+    let read = |file: std::fs::File| file.take(BEGINNING_BYTES).read_to_end(&mut bytes);
+    if !is_file || std::fs::File::open(path).and_then(read).is_err() {
+        return false;
+    }
+    let input = Input::from_bytes("", bytes);
+    let head_bytes = input.head();
+    let importer = importer_of(&Head::new(&head_bytes));
+    let kinds = [SourceKind::Trace, SourceKind::Snapshot];
+    importer.is_some_and(|importer| kinds.iter().any(|kind| kind.label() == importer.name()))
 }
 
 const PLAIN_TEXT: &str = "this is text without memory figures";

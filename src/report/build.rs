@@ -7,7 +7,7 @@ use super::contract::{
     SCHEMA, Source, StepMark, Survivors,
 };
 use super::words;
-use super::{Options, command, curves, redact};
+use super::{Options, Redactor, command, curves};
 use crate::analysis::{self, GroupBy, Index, Query, RowRef, Selection};
 use crate::model::{self, NEVER_NS, SourceId, TimeRange};
 
@@ -34,6 +34,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         version: env!("CARGO_PKG_VERSION").to_owned(),
         summary: String::new(),
         command: options.command.clone().unwrap_or_else(|| command::command(index, query, group_by)),
+        command_for_another: None,
         redacted: false,
         sources: session.sources.iter().map(|source| self::source(index, source)).collect(),
         range: range(query.range, label),
@@ -68,10 +69,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
     if !options.redact && !options.redact_code {
         return report;
     }
-    match redact::redact(&report, index, options.redact_code) {
-        Ok(redacted) => redacted,
-        Err(error) => withheld(report, &error),
-    }
+    Redactor::default().redact(report, index, options.redact_code)
 }
 
 fn range(range: TimeRange, label: String) -> Range {
@@ -272,24 +270,4 @@ fn steps(index: &Index, selection: Selection) -> Vec<StepMark> {
         .step_by(every)
         .map(|step| StepMark { number: step.number, start_ns: step.range.start_ns })
         .collect()
-}
-
-/// What is left when names can't be replaced: figures without any text from the files.
-fn withheld(report: Report, error: &anyhow::Error) -> Report {
-    Report {
-        summary: format!("Names could not be replaced, so the texts were left out ({error})"),
-        command: String::new(),
-        redacted: true,
-        sources: Vec::new(),
-        links: Vec::new(),
-        selection: String::new(),
-        processes: Vec::new(),
-        driver: Vec::new(),
-        groups: Vec::new(),
-        allocations: Vec::new(),
-        findings: Vec::new(),
-        curves: Vec::new(),
-        range: Range { label: "the range".to_owned(), ..report.range },
-        ..report
-    }
 }

@@ -53,12 +53,14 @@ impl Scale {
     }
 }
 
-/// The curves that are drawn: the telling ones, allocated last so that it lies on top.
+/// The curves that are drawn: the telling ones, allocated last so that it lies on top. A single figure, as a memory
+/// summary gives it, is no curve.
 pub(super) fn chosen(report: &Report) -> Vec<&Curve> {
     let rank = |curve: &&Curve| QUANTITIES.iter().position(|&quantity| quantity == curve.quantity);
     let session = &report.session;
     let is_seen = |curve: &&Curve| {
-        curve.times_ns.iter().any(|time_ns| (session.start_ns..session.end_ns).contains(time_ns))
+        curve.times_ns.len() > 1
+            && curve.times_ns.iter().any(|time_ns| (session.start_ns..session.end_ns).contains(time_ns))
     };
     let mut curves: Vec<&Curve> =
         report.curves.iter().filter(|curve| rank(curve).is_some()).filter(is_seen).collect();

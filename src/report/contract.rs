@@ -20,6 +20,9 @@ pub struct Report {
     pub summary: String,
     /// The command that gives this report again.
     pub command: String,
+    /// The command that reports another of the processes, when they were opened one by one and the rest is of one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub command_for_another: Option<String>,
     /// Whether names were replaced.
     pub redacted: bool,
     /// The files.
@@ -40,7 +43,7 @@ pub struct Report {
     pub survivors: Survivors,
     /// What is never counted as a leak.
     pub apart: Apart,
-    /// The processes of the session.
+    /// The processes of the session; of many ranks that were opened one by one, all of them.
     pub processes: Vec<Process>,
     /// What the driver counts for each device, and what it consists of.
     pub driver: Vec<Driver>,

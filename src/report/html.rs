@@ -262,6 +262,10 @@ fn processes(report: &Report) -> Markup {
                         tbody { @for process in &report.processes { (process_row(process)) } }
                     }
                 }
+                @if let Some(command) = &report.command_for_another {
+                    p.soft { "They were opened one by one; the rest of this report is of one of them. Another one:" }
+                    pre { (command) }
+                }
             }
         }
     }

@@ -7,11 +7,12 @@ use std::fmt::Write as _;
 use super::words::{
     apart_rows, clock_text, group_label, has_allocations, notes, spans, steps_text, total_rows,
 };
-use super::{Finding, Group, Process, Report};
+use super::{Finding, Group, Report};
 use crate::model::time::format_unix;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
 
 const MAX_GROUPS: usize = 20;
+const MAX_PROCESSES: usize = 32;
 const MAX_STACKS: usize = 5;
 /// Growth beside the allocator below this is not worth a table.
 const DRIVER_WORTH_BYTES: i64 = 64 << 20;
@@ -22,7 +23,7 @@ pub(super) fn render(report: &Report) -> String {
     let _ = writeln!(out, "**{}**\n", escape(&report.summary));
     totals(&mut out, report);
     if report.processes.len() > 1 {
-        processes(&mut out, &report.processes);
+        processes(&mut out, report);
     }
     driver(&mut out, report);
     findings(&mut out, &report.findings);
@@ -170,10 +171,10 @@ fn stack(out: &mut String, group: &Group) {
     );
 }
 
-fn processes(out: &mut String, processes: &[Process]) {
+fn processes(out: &mut String, report: &Report) {
     out.push_str("### Processes\n\n| process | kept | count | growth per step | peak | first finding |\n");
     out.push_str("| --- | ---: | ---: | ---: | ---: | --- |\n");
-    for process in processes {
+    for process in report.processes.iter().take(MAX_PROCESSES) {
         let strong = if process.is_outlier { "**" } else { "" };
         let _ = writeln!(
             out,
@@ -187,7 +188,18 @@ fn processes(out: &mut String, processes: &[Process]) {
             escape(process.finding.as_deref().unwrap_or_default())
         );
     }
+    let more = report.processes.len().saturating_sub(MAX_PROCESSES);
+    if more > 0 {
+        let _ = writeln!(out, "| {} more, which keep less | | | | | |", format_count(more as u64));
+    }
     out.push('\n');
+    if let Some(command) = &report.command_for_another {
+        let _ = writeln!(
+            out,
+            "They were opened one by one; the rest of this report is of one of them. Another one:\n\n{}",
+            code_block("sh", command)
+        );
+    }
 }
 
 fn sources(out: &mut String, report: &Report) {

@@ -11,6 +11,7 @@ mod curves;
 mod html;
 mod json;
 mod markdown;
+mod preview;
 mod redact;
 pub mod tables;
 mod words;
@@ -26,7 +27,8 @@ pub use command::quote;
 pub use contract::*;
 pub(crate) use csv::guard;
 pub(crate) use markdown::escape as escape_markdown;
-pub use redact::redactions;
+pub use preview::{Replacement, preview};
+pub use redact::{Redactor, redactions};
 pub use tables::Table;
 pub use words::range_label;
 

@@ -3,11 +3,14 @@
 //! Every text of the report passes through one [`Redactor`], whatever field it stands in, so that no format and no new
 //! field can let a name out. The same name becomes the same word everywhere.
 
+use std::collections::BTreeSet;
+
 use regex::{Captures, Regex};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
-use super::{Report, quote};
+use super::preview::Replacement;
+use super::{Range, Report, quote};
 use crate::analysis::{FrameOrigin, Index};
 use crate::model::{Frame, StackId, Stacks};
 
@@ -23,25 +26,24 @@ const LIBRARIES: [(&str, &str); 5] = [
 const HOMES: [&str; 4] = ["/home/", "/Users/", "\\Users\\", "/users/"];
 
 /// What would be replaced in a report, and by what; folders and boards that a text names besides follow the same rules.
-pub fn redactions(index: &Index, with_code: bool) -> Vec<(String, String)> {
-    let Ok(redactor) = Redactor::new(index, with_code) else { return Vec::new() };
-    let users = redactor.users.iter().enumerate().map(|(position, user)| (user.clone(), user_word(position)));
-    let mut pairs: Vec<(String, String)> = redactor.names.clone().into_iter().chain(users).collect();
-    pairs.sort();
-    pairs
-}
-
-/// The report without names.
-///
-/// # Errors
-/// When the report can't be taken apart, which would be a fault of its types.
-pub(super) fn redact(report: &Report, index: &Index, with_code: bool) -> anyhow::Result<Report> {
-    let mut value = serde_json::to_value(report)?;
-    let mut redactor = Redactor::new(index, with_code)?;
-    walk(&mut value, &mut redactor);
-    let mut redacted: Report = serde_json::from_value(value)?;
-    redacted.redacted = true;
-    Ok(redacted)
+pub fn redactions(index: &Index, with_code: bool) -> Vec<Replacement> {
+    let mut redactor = Redactor::default();
+    if redactor.learn(index, with_code).is_err() {
+        return Vec::new();
+    }
+    let users = redactor.users.iter().enumerate().map(|(position, user)| Replacement {
+        kind: "user",
+        original: user.clone(),
+        word: user_word(position),
+    });
+    let names = redactor.names.iter().map(|(original, (kind, word))| Replacement {
+        kind,
+        original: original.clone(),
+        word: word.clone(),
+    });
+    let mut all: Vec<Replacement> = names.chain(users).collect();
+    all.sort();
+    all
 }
 
 fn walk(value: &mut Value, redactor: &mut Redactor) {
@@ -71,42 +73,62 @@ impl Words {
     }
 }
 
-/// What replaces what.
-struct Redactor {
-    /// Names that the session gives, by their text.
-    names: FxHashMap<String, String>,
+/// What replaces what. One redactor gives the reports of several sessions the same words for the same names.
+#[derive(Default)]
+pub struct Redactor {
+    /// Names that the session gives, by their text: what each is, and its word.
+    names: FxHashMap<String, (&'static str, String)>,
     /// Names, boards and paths in any text.
-    pattern: Regex,
+    pattern: Option<Regex>,
     users: Vec<String>,
     words: Words,
     /// Texts that were seen before: stacks repeat.
     done: FxHashMap<String, String>,
+    /// What was replaced so far.
+    replaced: BTreeSet<Replacement>,
 }
 
 impl Redactor {
-    fn new(index: &Index, with_code: bool) -> anyhow::Result<Self> {
-        let mut redactor = Self {
-            names: FxHashMap::default(),
-            pattern: Regex::new("$^")?,
-            users: Vec::new(),
-            words: Words::default(),
-            done: FxHashMap::default(),
-        };
-        redactor.gather(index);
+    /// The report of a session without names. Where they can't be replaced, the texts are left out.
+    pub fn redact(&mut self, report: Report, index: &Index, with_code: bool) -> Report {
+        self.try_redact(&report, index, with_code).unwrap_or_else(|error| withheld(report, &error))
+    }
+
+    /// What was replaced in all reports so far.
+    pub fn replaced(self) -> Vec<Replacement> {
+        self.replaced.into_iter().collect()
+    }
+
+    /// Fails when the report can't be taken apart, which would be a fault of its types.
+    fn try_redact(&mut self, report: &Report, index: &Index, with_code: bool) -> anyhow::Result<Report> {
+        let mut value = serde_json::to_value(report)?;
+        self.learn(index, with_code)?;
+        walk(&mut value, self);
+        let mut redacted: Report = serde_json::from_value(value)?;
+        redacted.redacted = true;
+        Ok(redacted)
+    }
+
+    /// Learns the names of a session in place of those of the one before.
+    fn learn(&mut self, index: &Index, with_code: bool) -> anyhow::Result<()> {
+        self.names.clear();
+        self.done.clear();
+        self.gather(index);
         if with_code {
-            redactor.gather_code(index);
+            self.gather_code(index);
         }
-        let mut names: Vec<&String> = redactor.names.keys().collect();
+        let mut names: Vec<&String> = self.names.keys().collect();
         // The longest first: the regex takes the first that fits.
         names.sort_by_key(|name| (std::cmp::Reverse(name.len()), (*name).clone()));
         let names: Vec<String> = names.into_iter().map(|name| whole_word(name)).collect();
         let names = if names.is_empty() { "[^\\s\\S]".to_owned() } else { names.join("|") };
-        redactor.pattern = regex::RegexBuilder::new(&format!(
+        let pattern = regex::RegexBuilder::new(&format!(
             r#"(?<name>{names})|(?<board>\b(?:GPU|MIG)-[0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}\b)|(?<before>^|[\s"'(=:,<>\[`])(?<path>(?:[A-Za-z]:)?[/\\][^\s/\\:"'<>()\[\],;`][^\s:"'<>()\[\],;`]*)"#
         ))
         .size_limit(1 << 28)
         .build()?;
-        Ok(redactor)
+        self.pattern = Some(pattern);
+        Ok(())
     }
 
     /// Everything that the session names.
@@ -116,15 +138,15 @@ impl Redactor {
             let path = source.path.display().to_string();
             let word = self.words.of(source.kind().name(), &path);
             if let Some(file_name) = source.path.file_name().and_then(|name| name.to_str()) {
-                self.name(file_name, &word);
+                self.name("file", file_name, &word);
             }
-            self.name(&source.name, &word);
+            self.name("file", &source.name, &word);
             self.user_of(&path);
             if let Some(folder) = source.path.parent().map(|folder| folder.display().to_string()) {
                 self.odd_path(&folder);
             }
-            self.name(&path, &word);
-            self.name(&quote(&path), &word);
+            self.name("file", &path, &word);
+            self.name("file", &quote(&path), &word);
             let recording = &source.recording;
             self.numbered("host", &recording.process.host);
             for device in &recording.devices {
@@ -178,29 +200,29 @@ impl Redactor {
                     frame.line,
                     self.words.of("function", function)
                 );
-                self.name(&Stacks::format_whole_frame(strings, frame), &word);
-                self.name(&short, &word);
+                self.name("code", &Stacks::format_whole_frame(strings, frame), &word);
+                self.name("code", &short, &word);
             }
             for op in process.ops.iter() {
                 let module = strings.get(op.module);
                 let parts: Vec<String> =
                     module.split(" > ").map(|part| self.words.of("module", part)).collect();
-                self.name(module, &parts.join(" > "));
+                self.name("module", module, &parts.join(" > "));
             }
         }
     }
 
-    fn name(&mut self, name: &str, word: &str) {
+    fn name(&mut self, kind: &'static str, name: &str, word: &str) {
         // One letter is no name, and `[N/A]` is nobody's.
         if name.chars().count() > 1 && !name.starts_with('[') && name != "N/A" {
-            self.names.entry(name.to_owned()).or_insert_with(|| word.to_owned());
+            self.names.entry(name.to_owned()).or_insert_with(|| (kind, word.to_owned()));
         }
     }
 
     fn numbered(&mut self, kind: &'static str, name: &str) {
         if !name.trim().is_empty() {
             let word = self.words.of(kind, name.trim());
-            self.name(name.trim(), &word);
+            self.name(kind, name.trim(), &word);
         }
     }
 
@@ -209,7 +231,7 @@ impl Redactor {
         let is_odd = |c: char| c.is_whitespace() || "\"'<>()[],;`".contains(c);
         if path.contains(is_odd) && path.contains(['/', '\\']) && !path.starts_with('<') {
             let word = self.path(path);
-            self.name(path, &word);
+            self.name("folder", path, &word);
         }
     }
 
@@ -232,7 +254,7 @@ impl Redactor {
         if let Some(done) = self.done.get(text) {
             return done.clone();
         }
-        let pattern = self.pattern.clone();
+        let Some(pattern) = self.pattern.clone() else { return String::new() };
         let named = pattern.replace_all(text, |found: &Captures<'_>| self.replacement(found));
         let replaced = self.without_users(&named);
         self.done.insert(text.to_owned(), replaced.clone());
@@ -241,16 +263,29 @@ impl Redactor {
 
     fn replacement(&mut self, found: &Captures<'_>) -> String {
         if let Some(name) = found.name("name") {
-            return self.names.get(name.as_str()).cloned().unwrap_or_default();
+            return self.named(name.as_str()).unwrap_or_default();
         }
         if let Some(board) = found.name("board") {
-            return self.words.of("board", board.as_str());
+            let word = self.words.of("board", board.as_str());
+            return self.record("board", board.as_str(), word);
         }
         let before = found.name("before").map_or("", |before| before.as_str());
         let path = found.name("path").map_or("", |path| path.as_str());
         // The pattern takes the sign before a path first, so a path that has a word of its own comes here too.
-        let word = self.names.get(path).cloned();
-        format!("{before}{}", word.unwrap_or_else(|| self.path(path)))
+        let word = self.named(path).unwrap_or_else(|| self.path(path));
+        format!("{before}{word}")
+    }
+
+    fn named(&mut self, name: &str) -> Option<String> {
+        let (kind, word) = self.names.get(name).cloned()?;
+        Some(self.record(kind, name, word))
+    }
+
+    fn record(&mut self, kind: &'static str, original: &str, word: String) -> String {
+        if original != word {
+            self.replaced.insert(Replacement { kind, original: original.to_owned(), word: word.clone() });
+        }
+        word
     }
 
     /// `/home/ann/project/train.py` → `folder-1/train.py`; what lies in an installed package keeps its place there.
@@ -261,17 +296,20 @@ impl Redactor {
             .filter_map(|(mark, kept)| Some((forward.rfind(mark)? + mark.len(), *kept)))
             .max();
         if let Some((after, kept)) = library {
+            let kept = self.record("folder", &path[..after], kept.to_owned());
             return format!("{kept}{}", &forward[after..]);
         }
         let Some((folder, file)) = forward.rsplit_once('/') else { return forward };
-        let file = self.names.get(file).map_or(file, String::as_str).to_owned();
-        format!("{}/{file}", self.words.of("folder", folder))
+        let file = self.names.get(file).map_or(file, |(_, word)| word).to_owned();
+        let word = self.words.of("folder", folder);
+        // Each backslash became one slash, so places are the same.
+        format!("{}/{file}", self.record("folder", &path[..folder.len()], word))
     }
 
     /// Users' names wherever they stand as a word, or as a part between underscores.
-    fn without_users(&self, text: &str) -> String {
+    fn without_users(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
-        for (position, user) in self.users.iter().enumerate() {
+        for (position, user) in self.users.clone().iter().enumerate() {
             let word = user_word(position);
             let mut from = 0;
             while let Some(at) = text[from..].find(user.as_str()).map(|at| from + at) {
@@ -281,11 +319,32 @@ impl Redactor {
                     from = end;
                 } else {
                     text.replace_range(at..end, &word);
+                    self.record("user", user, word.clone());
                     from = at + word.len();
                 }
             }
         }
         text
+    }
+}
+
+/// What is left when names can't be replaced: figures without any text from the files.
+fn withheld(report: Report, error: &anyhow::Error) -> Report {
+    Report {
+        summary: format!("Names could not be replaced, so the texts were left out ({error})"),
+        command: String::new(),
+        redacted: true,
+        sources: Vec::new(),
+        links: Vec::new(),
+        selection: String::new(),
+        processes: Vec::new(),
+        driver: Vec::new(),
+        groups: Vec::new(),
+        allocations: Vec::new(),
+        findings: Vec::new(),
+        curves: Vec::new(),
+        range: Range { label: "the range".to_owned(), ..report.range },
+        ..report
     }
 }
 

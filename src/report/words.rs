@@ -11,6 +11,9 @@ const NO_GROWTH: &str = "no_growth";
 /// The kind of the finding about a run that ended in an out-of-memory error.
 const OUT_OF_MEMORY: &str = "oom";
 
+/// Clocks that show a date are off by a zone, or a day or two by a wrong setting.
+const MAX_OFFSET_NS: u64 = 3 * 86_400 * 1_000_000_000;
+
 /// The range in words: `steps 8 to 15` when it begins and ends at steps, else offsets from the session's start.
 pub fn range_label(index: &Index, selection: Selection, range: TimeRange) -> String {
     let session = &index.session;
@@ -170,6 +173,8 @@ pub(super) fn apart_rows(report: &Report) -> [(&'static str, super::Totals); 4] 
 /// `unix, +8 h 00 min: zone found by overlap and correlation, confidence 97 %`.
 pub(super) fn clock_text(source: &super::Source) -> String {
     let offset = match source.offset_ns {
+        // What has no dates is put somewhere: the distance from 1970 says nothing.
+        offset_ns if offset_ns.unsigned_abs() > MAX_OFFSET_NS => String::new(),
         0 => String::new(),
         offset_ns => format!(", {}{}", if offset_ns > 0 { "+" } else { "" }, format_duration(offset_ns)),
     };

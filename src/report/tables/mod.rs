@@ -138,6 +138,14 @@ pub fn write_csv(frame: &DataFrame, out: impl Write) -> PolarsResult<()> {
     CsvWriter::new(out).with_batch_size(CSV_BATCH_ROWS).finish(&mut guarded)
 }
 
+/// The table with plain text in place of categories, whose ids are of one table: so files of several ranks agree.
+///
+/// # Errors
+/// When polars can't hold it.
+pub fn plain_texts(frame: DataFrame) -> PolarsResult<DataFrame> {
+    with_plain_texts(frame.lazy())?.collect()
+}
+
 /// Categorical columns as plain text, on which every function of SQL works.
 fn with_plain_texts(mut frame: LazyFrame) -> PolarsResult<LazyFrame> {
     let schema = frame.collect_schema()?;

@@ -1,0 +1,62 @@
+//! What a redacted report replaces, and what of the user's it still tells: to be read before it is sent.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::Report;
+
+/// No list of names that stay is longer.
+const MAX_STAYING: usize = 40;
+
+/// A name, what it is, and what stands in its place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Replacement {
+    /// What it is: `file`, `folder`, `user`, `host`, `board`, `program`, `code` or `module`.
+    pub kind: &'static str,
+    /// The name.
+    pub original: String,
+    /// What stands in its place.
+    pub word: String,
+}
+
+/// What was replaced in a report, and what it still tells.
+pub fn preview(redacted: &Report, replaced: &[Replacement]) -> String {
+    let mut text = String::new();
+    let kind_width = replaced.iter().map(|replacement| replacement.kind.len()).max().unwrap_or_default();
+    if replaced.is_empty() {
+        text.push_str("Nothing is replaced: the report holds no name that --redact knows\n");
+    } else {
+        text.push_str("Replaced\n");
+    }
+    for Replacement { kind, original, word } in replaced {
+        let _ = writeln!(text, "  {kind:kind_width$}  {} → {}", one_line(original), one_line(word));
+    }
+    let sites = redacted.groups.iter().map(|group| &group.call_site);
+    let sites = sites.chain(redacted.allocations.iter().map(|allocation| &allocation.call_site));
+    list(&mut text, "Still told, of your code", sites);
+    list(&mut text, "Still told, modules", redacted.allocations.iter().map(|allocation| &allocation.module));
+    text.push_str(
+        "Still told besides: sizes, times, steps, addresses, ops, shapes, frames of your code and of installed \
+         packages, models of GPUs, ranks and process ids\n",
+    );
+    text
+}
+
+fn list<'a>(text: &mut String, title: &str, names: impl Iterator<Item = &'a String>) {
+    let names: BTreeSet<&String> = names.filter(|name| !name.is_empty()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "{title}");
+    for name in names.iter().take(MAX_STAYING) {
+        let _ = writeln!(text, "  {}", one_line(name));
+    }
+    if names.len() > MAX_STAYING {
+        let _ = writeln!(text, "  … and {} more", names.len() - MAX_STAYING);
+    }
+}
+
+/// A name can hold anything; in a terminal it must stay where it is.
+fn one_line(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

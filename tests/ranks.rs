@@ -1,0 +1,108 @@
+//! Many ranks: opened one by one, all of them in a table, the worst in full.
+
+use std::path::Path;
+
+use crate::cli::{done, fails};
+use crate::support::{root, sample};
+
+const RANKS: u32 = 40;
+const LEAKING: u32 = 17;
+
+/// A run of many small ranks, of which one leaks.
+fn run() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let small = root().join("tests/fixtures/snapshots/modern_protocol_5.pickle");
+    for rank in 0..RANKS {
+        let leak = sample("val_without_no_grad").join("snapshot.pickle.gz");
+        let snapshot = if rank == LEAKING { &leak } else { &small };
+        std::fs::copy(snapshot, folder.path().join(format!("snapshot_rank{rank}.pickle"))).unwrap();
+    }
+    std::fs::write(folder.path().join("notes.txt"), "nothing that tells of memory").unwrap();
+    folder
+}
+
+fn report(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&done(&[&["report", "--format", "json"], arguments].concat())).unwrap()
+}
+
+fn path(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[test]
+fn the_worst_of_many_ranks_is_marked_and_reported_in_full() {
+    let folder = run();
+    let folder = path(folder.path());
+    let worst = report(&[&folder]);
+    let processes = worst["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), RANKS as usize);
+    let outliers: Vec<&serde_json::Value> =
+        processes.iter().filter(|process| process["is_outlier"] == true).map(|rank| &rank["rank"]).collect();
+    assert_eq!(outliers, [&serde_json::Value::from(LEAKING)]);
+    assert_eq!(processes[0]["rank"], LEAKING, "the one that keeps the most comes first");
+    assert!(processes[0]["finding"].as_str().is_some_and(|finding| !finding.is_empty()));
+    assert!(
+        worst["summary"].as_str().unwrap().starts_with("1 of 40 ranks stand out. rank 17: vramscope found")
+    );
+    assert_eq!(worst["groups"][0]["key"], "record.py:63 validate");
+    assert_eq!(worst["sources"].as_array().unwrap().len(), 1, "what is not shown is not held");
+
+    // The same file alone gives the same figures.
+    let file = format!("{folder}/snapshot_rank{LEAKING}.pickle");
+    let alone = report(&[&file]);
+    for key in ["survivors", "groups", "allocations", "findings", "range"] {
+        assert_eq!(worst[key], alone[key], "{key}");
+    }
+
+    let command = worst["command_for_another"].as_str().unwrap();
+    let source = command.split(" --source ").nth(1).unwrap().trim_matches('\'');
+    let another = report(&[&folder, "--source", source]);
+    assert_eq!(another["selection"], format!("{source}, GPU memory"));
+    assert_eq!(another["processes"].as_array().unwrap().len(), RANKS as usize);
+    assert!(fails(2, &["report", &folder, "--source", "rank 99"]).contains("there are rank 0, rank 1,"));
+    assert!(fails(2, &["report", &folder, "--from", "step:900"]).contains("no step 900"));
+
+    for format in ["md", "html"] {
+        let text = done(&["report", &folder, "--format", format]);
+        assert!(text.contains("rank 17") && text.contains("stands out"), "{format}");
+        assert!(text.contains("--source"), "{format}");
+    }
+}
+
+#[test]
+fn few_ranks_are_opened_at_once_unless_asked_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    for rank in 0..2 {
+        let small = root().join("tests/fixtures/snapshots/modern_protocol_5.pickle");
+        std::fs::copy(small, folder.path().join(format!("snapshot_rank{rank}.pickle"))).unwrap();
+    }
+    let folder = path(folder.path());
+    assert!(report(&[&folder]).get("command_for_another").is_none());
+    let one_by_one = report(&[&folder, "--one-by-one"]);
+    assert!(one_by_one["summary"].as_str().unwrap().starts_with("None of 2 ranks stand out"));
+    assert_eq!(one_by_one["sources"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn many_ranks_become_a_dataset_rank_by_rank() {
+    let folder = run();
+    let target = tempfile::tempdir().unwrap();
+    let export = |from: &Path, to: &str, format: &str| {
+        let to = target.path().join(to);
+        let options = ["--table", "allocations", "--partition", "rank", "--format", format, "-o", &path(&to)];
+        done(&[&["export", &path(from)], options.as_slice()].concat());
+        to
+    };
+    let parquet = export(folder.path(), "parquet", "parquet");
+    for rank in 0..RANKS {
+        let part = std::fs::read(parquet.join(format!("rank={rank}/part-0.parquet"))).expect("it is there");
+        assert!(part.starts_with(b"PAR1"));
+    }
+    assert_eq!(std::fs::read_dir(&parquet).unwrap().count(), RANKS as usize);
+
+    // A rank's part is what its file alone gives.
+    let all = export(folder.path(), "all", "csv");
+    let one = export(&folder.path().join(format!("snapshot_rank{LEAKING}.pickle")), "one", "csv");
+    let part = |folder: &Path| std::fs::read(folder.join(format!("rank={LEAKING}/part-0.csv"))).unwrap();
+    assert!(part(&all) == part(&one));
+}
