@@ -155,7 +155,7 @@ def main():
     data = given.recording.read_bytes()
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
-    if data[:1] in b"{[":
+    if data.lstrip()[:1] in (b"{", b"["):
         with given.out.open("w") as out:
             repeat_trace(data.decode("utf-8", "replace"), out, given.mb * 1_000_000)
     else:
