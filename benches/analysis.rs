@@ -1,5 +1,7 @@
 //! What brushing costs: survivors, totals and groups of a million and of ten million allocations.
 
+mod made_up;
+
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -7,42 +9,11 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use vramscope::align::{Opened, build};
 use vramscope::analysis::findings::findings;
 use vramscope::analysis::{FreeBy, GroupBy, Index, Query, Selection, UserCode, group, kept, totals};
-use vramscope::model::{
-    Allocation, Annotation, Clock, Frame, NEVER_NS, Recording, SourceKind, StackId, TimeRange,
-};
 
 /// A run of so many allocations in 1,000 steps with 2,000 stacks, of which every other one survives.
 fn index_of(rows: usize) -> Index {
-    let mut recording = Recording::new(SourceKind::Snapshot, "made up", Clock::Unix);
-    let file = recording.strings.intern("/home/ann/run.py");
-    let stacks: Vec<StackId> = (0..2000_u32)
-        .map(|line| {
-            let function = recording.strings.intern(&format!("f{}", line % 50));
-            let frame = recording.stacks.intern_frame(Frame { file, function, line });
-            recording.stacks.push(StackId::EMPTY, frame)
-        })
-        .collect();
-    recording.allocations.reserve(rows);
-    for row in 0..rows {
-        let alloc_ns = row as i64 * 1000;
-        let free_ns = if row % 2 == 0 { NEVER_NS } else { alloc_ns + 5000 };
-        recording.allocations.push(Allocation {
-            address: 0x1000 + row as u64 * 512,
-            size_bytes: 512 << (row * 7919 % 12),
-            alloc_ns,
-            free_requested_ns: free_ns,
-            free_completed_ns: free_ns,
-            stack: stacks[row * 31 % stacks.len()],
-            ..Allocation::default()
-        });
-    }
-    let end_ns = rows as i64 * 1000;
-    for step in 0..1000_i64 {
-        let name = recording.strings.intern(&format!("ProfilerStep#{step}"));
-        let range = TimeRange::new(step * end_ns / 1000, (step + 1) * end_ns / 1000);
-        recording.annotations.push(Annotation { name, range });
-    }
-    recording.span = Some(TimeRange::new(0, end_ns));
+    let lives_ns = |row: usize| (!row.is_multiple_of(2)).then_some(5000);
+    let recording = made_up::Run { rows, stacks: 2000, steps: 1000, lives_ns }.recording();
     let opened = Opened::new("made-up", Arc::new(recording));
     Index::new(Arc::new(build(&[opened])), UserCode::default())
 }

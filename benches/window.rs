@@ -1,6 +1,8 @@
 //! What the window costs on the CPU: a frame at rest, a frame while the view moves, and a brush until its totals and
 //! groups are there. Drawing on the GPU comes on top; software rendering is another matter.
 
+mod made_up;
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,47 +11,14 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use egui::{Context, Event, PointerButton, Pos2, RawInput, Rect, pos2, vec2};
 use vramscope::align::Opened;
 use vramscope::app::App;
-use vramscope::model::{
-    Allocation, Annotation, Clock, Frame, NEVER_NS, Recording, SourceKind, StackId, TimeRange,
-};
+use vramscope::model::Recording;
 
 const SIZE: egui::Vec2 = vec2(1600.0, 1000.0);
 
 /// A run of so many allocations in 500 steps: most live for a part of a step, some for good.
 fn recording(rows: usize) -> Recording {
-    let mut recording = Recording::new(SourceKind::Snapshot, "made up", Clock::Unix);
-    let file = recording.strings.intern("/home/ann/run.py");
-    let stacks: Vec<StackId> = (0..1000_u32)
-        .map(|line| {
-            let function = recording.strings.intern(&format!("f{}", line % 50));
-            let frame = recording.stacks.intern_frame(Frame { file, function, line });
-            recording.stacks.push(StackId::EMPTY, frame)
-        })
-        .collect();
-    recording.allocations.reserve(rows);
-    for row in 0..rows {
-        let alloc_ns = row as i64 * 1000;
-        let lives_ns = 1000 * (1 + row * 7919 % 400) as i64;
-        let free_ns = if row % 50 == 0 { NEVER_NS } else { alloc_ns + lives_ns };
-        recording.allocations.push(Allocation {
-            address: 0x1000 + row as u64 * 512,
-            size_bytes: 512 << (row * 7919 % 12),
-            rounded_bytes: 512 << (row * 7919 % 12),
-            alloc_ns,
-            free_requested_ns: free_ns,
-            free_completed_ns: free_ns,
-            stack: stacks[row * 31 % stacks.len()],
-            ..Allocation::default()
-        });
-    }
-    let end_ns = rows as i64 * 1000;
-    for step in 0..500_i64 {
-        let name = recording.strings.intern(&format!("ProfilerStep#{step}"));
-        let range = TimeRange::new(step * end_ns / 500, (step + 1) * end_ns / 500);
-        recording.annotations.push(Annotation { name, range });
-    }
-    recording.span = Some(TimeRange::new(0, end_ns));
-    recording
+    let lives_ns = |row: usize| (!row.is_multiple_of(50)).then_some(1000 * (1 + row * 7919 % 400) as i64);
+    made_up::Run { rows, stacks: 1000, steps: 500, lives_ns }.recording()
 }
 
 /// The app without a window around it.

@@ -393,6 +393,14 @@ fn every_tab_answers_for_the_range() {
     settle(&mut window);
     window.get_by_label_contains("by the module that was running");
     assert!(!window.state().state().answers.modules.is_empty());
+    // The trace covers other steps: over the whole run modules lie in modules, and can be folded.
+    key(&mut window, Modifiers::NONE, Key::Escape);
+    let modules = window.state().state().answers.modules.clone();
+    let outermost = modules.iter().find(|node| node.descendants > 0).expect("nested modules");
+    window.get_by_label(&format!("⏷ {}", outermost.name)).click();
+    settle(&mut window);
+    assert!(window.state().state().looks.folded_modules.contains(&outermost.path));
+    window.get_by_label(&format!("⏵ {}", outermost.name));
     window.get_by_label("Tab SQL").click();
     settle(&mut window);
     window.get_by_label("Run").click();

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::Selection;
 use crate::align::pearson;
 use crate::model::{Device, Process, Quantity, Series, Session, SourceId, TimeRange};
 
@@ -24,6 +25,13 @@ pub struct OtherProcess {
     pub name: String,
     /// What it held at each moment of [`DriverGap::times_ns`].
     pub bytes: Vec<i64>,
+}
+
+impl OtherProcess {
+    /// Its program, without folders.
+    pub fn program(&self) -> &str {
+        self.name.rsplit(['/', '\\']).next().unwrap_or_default()
+    }
 }
 
 /// The driver's figure for one device, split into parts that add up to it at each moment.
@@ -141,21 +149,20 @@ impl DriverGap {
             part(GapPartKind::Driver, &self.driver_used, growth.driver_used_bytes),
             part(GapPartKind::Reserved, &self.reserved, growth.reserved_bytes),
         ];
-        for (pid, name, grown_bytes) in &growth.others {
-            let other = self.others.iter().find(|other| other.pid == *pid);
-            let values = other.map_or(&[][..], |other| other.bytes.as_slice());
-            let name = name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
-            parts.push(GapPart { pid: Some(*pid), name, ..part(GapPartKind::Process, values, *grown_bytes) });
-        }
+        let of_process = |other: &OtherProcess, grown_bytes| GapPart {
+            pid: Some(other.pid),
+            name: other.program().to_owned(),
+            ..part(GapPartKind::Process, &other.bytes, grown_bytes)
+        };
+        parts.extend(growth.others.iter().filter_map(|(pid, _, grown_bytes)| {
+            let other = self.others.iter().find(|other| other.pid == *pid)?;
+            Some(of_process(other, *grown_bytes))
+        }));
         // Processes that neither grew nor shrank are a part of the level all the same.
-        for other in &self.others {
-            let is_listed = growth.others.iter().any(|(pid, ..)| *pid == other.pid);
-            if !is_listed && other.bytes.get(last).is_some_and(|&bytes| bytes > 0) {
-                let name = other.name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
-                let part = part(GapPartKind::Process, &other.bytes, 0);
-                parts.push(GapPart { pid: Some(other.pid), name, ..part });
-            }
-        }
+        let is_listed = |other: &&OtherProcess| growth.others.iter().any(|(pid, ..)| *pid == other.pid);
+        let level = self.others.iter().filter(|other| !is_listed(other));
+        let held = level.filter(|other| other.bytes.get(last).is_some_and(|&bytes| bytes > 0));
+        parts.extend(held.map(|other| of_process(other, 0)));
         parts.push(part(GapPartKind::Context, &self.context, growth.context_bytes));
         parts.push(part(GapPartKind::Rest, &self.rest, growth.rest_bytes));
         Some(parts)
@@ -185,6 +192,19 @@ impl DriverGap {
             rest_bytes: change(&self.rest)?,
         })
     }
+}
+
+/// The gaps of all devices of which the selected processes reserved memory.
+pub fn driver_gaps(session: &Session, selection: Selection) -> Vec<DriverGap> {
+    let mut devices: Vec<Device> = selection
+        .processes(session)
+        .flat_map(|id| &session.process(id).series)
+        .filter(|series| series.quantity == Quantity::Reserved && selection.device.admits(series.device))
+        .map(|series| series.device)
+        .collect();
+    devices.sort_unstable();
+    devices.dedup();
+    devices.into_iter().filter_map(|device| driver_gap(session, device)).collect()
 }
 
 /// The gap on one device; `None` without a driver's log or without a reserved curve.

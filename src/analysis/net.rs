@@ -17,6 +17,8 @@ const PATH_SEPARATOR: &str = " > ";
 pub struct NetNode {
     /// The module's own name: `Conv2d_0`.
     pub name: String,
+    /// The names from the outermost module to this one, as an op's module is written.
+    pub path: String,
     /// How deep it lies; those that lie in no other have 0.
     pub depth: usize,
     /// Allocated in it in the range, all phases together.
@@ -104,15 +106,18 @@ pub fn module_tree(index: &Index, query: &Query) -> Vec<NetNode> {
 /// is the root, which is no module.
 fn path(branches: &mut Vec<Branch>, text: &str) -> Vec<usize> {
     let mut at = 0;
+    let mut end = 0;
     text.split(PATH_SEPARATOR)
         .enumerate()
         .map(|(depth, name)| {
+            end += name.len() + if depth > 0 { PATH_SEPARATOR.len() } else { 0 };
             let known =
                 branches[at].children.iter().copied().find(|&child| branches[child].node.name == name);
             at = known.unwrap_or_else(|| {
                 let child = branches.len();
                 branches[at].children.push(child);
-                let node = NetNode { name: name.to_owned(), depth, ..NetNode::default() };
+                let path = text[..end].to_owned();
+                let node = NetNode { name: name.to_owned(), path, depth, ..NetNode::default() };
                 branches.push(Branch { node, ..Branch::default() });
                 child
             });
@@ -201,6 +206,7 @@ mod tests {
         let names: Vec<(&str, usize, usize)> =
             nodes.iter().map(|node| (node.name.as_str(), node.depth, node.descendants)).collect();
         assert_eq!(names, [("Net_0", 0, 2), ("Conv2d_0", 1, 0), ("ReLU_0", 1, 0)]);
+        assert_eq!(nodes[1].path, "Net_0 > Conv2d_0");
         let net = &nodes[0];
         assert_eq!((net.allocated.bytes, net.freed.bytes, net.kept.bytes), (152, 47, 105));
         assert_eq!((net.forward.bytes, net.backward.bytes, net.net_bytes()), (112, 40, 105));

@@ -176,7 +176,7 @@ impl Answers {
 pub fn start(wake: Wake) -> std::io::Result<Analyst> {
     // What is quick and seen first comes first; each step asks whether a newer question waits.
     const STEPS: [fn(&Question) -> Part; 8] =
-        [totals_part, kept_part, live_part, net_part, modules_part, flame_part, segments_part, findings_part];
+        [totals_part, kept_part, live_part, net_part, flame_part, segments_part, modules_part, findings_part];
     Desk::start("analysis", wake, |question: Question, reply| {
         let count = if question.is_moving { STEPS.len() - 1 } else { STEPS.len() };
         for step in &STEPS[..count] {

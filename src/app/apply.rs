@@ -110,9 +110,7 @@ impl App {
             Command::ToggleExactBytes => self.state.settings.exact_bytes ^= true,
             Command::CopyTable => self.copy_table(ctx),
             Command::AskToSaveTable => {
-                let folder = self.state.opened.first().and_then(|file| file.path.parent()).map(PathBuf::from);
-                let path = folder.unwrap_or_default().join("vramscope-table.csv");
-                self.state.dialog = Some(Dialog::SaveTable(path.display().to_string()));
+                self.state.dialog = Some(Dialog::SaveTable(self.beside_sources("vramscope-table.csv")));
             }
             Command::SaveTable(path) => self.save_table(ctx, path),
             Command::ResizeTrack(name, height) => {
@@ -143,9 +141,8 @@ impl App {
             }),
             Command::ShowDialog(dialog) => self.state.dialog = Some(dialog),
             Command::AskToSave => {
-                let folder = self.state.opened.first().and_then(|file| file.path.parent()).map(PathBuf::from);
-                let path = folder.unwrap_or_default().join(format!("session.{}", session_file::EXTENSION));
-                self.state.dialog = Some(Dialog::SaveSession(path.display().to_string()));
+                let path = self.beside_sources(&format!("session.{}", session_file::EXTENSION));
+                self.state.dialog = Some(Dialog::SaveSession(path));
             }
             Command::AskForReport => self.ask_for_report(ctx),
             Command::AskForReportPath(form) => self.pick(ctx, dialogs::Pick::Report(form)),
@@ -376,16 +373,21 @@ impl App {
         }
     }
 
+    /// Where a new file is written unless the user says otherwise: in the folder of the first source.
+    fn beside_sources(&self, name: &str) -> String {
+        let folder = self.state.opened.first().and_then(|file| file.path.parent()).unwrap_or(Path::new(""));
+        folder.join(name).display().to_string()
+    }
+
     fn ask_for_report(&mut self, ctx: &egui::Context) {
         if self.state.data.is_none() {
             self.say(ctx, Tone::Warning, "open a recording first; then there is something to report");
             return;
         }
-        let folder = self.state.opened.first().and_then(|file| file.path.parent().map(PathBuf::from));
-        let path = folder.unwrap_or_default().join("vramscope-report.html");
+        let path = self.beside_sources("vramscope-report.html");
         self.state.dialog = Some(Dialog::Export(ExportForm {
             format: Format::Html,
-            path: path.display().to_string(),
+            path,
             redact: false,
             replaced: [].into(),
         }));

@@ -36,7 +36,7 @@ impl<'a> Head<'a> {
 /// # Errors
 /// See [`ImportError`].
 pub fn import_path(path: &Path, progress: &Progress) -> Result<Recording, ImportError> {
-    import(&Input::open(path, progress)?, progress)
+    import_path_with(path, None, progress)
 }
 
 /// Opens and reads one file; one that is a training log, or of no known kind, by the user's pattern where there is one.
@@ -52,24 +52,26 @@ pub fn import_path_with(
     let Some(pattern) = log_pattern else { return import(&input, progress) };
     let head_bytes = input.head();
     let head = Head::new(&head_bytes);
-    let importer = IMPORTERS.iter().find(|importer| importer.detect(&head));
-    match importer.map(|importer| importer.name()) {
-        Some(name) if name != TRAINING_LOG => import(&input, progress),
-        None if looks_like(&head) != PLAIN_TEXT => import(&input, progress),
-        known => match import_with_pattern(&input, pattern, progress) {
-            Err(ImportError::Content { .. }) if known.is_some() => {
-                import(&input, progress).map(|mut recording| {
-                    let text = "no line has what your pattern looks for, so the usual words were sought";
-                    recording.warn("pattern", text);
-                    recording
-                })
-            }
-            Err(ImportError::Content { file, .. }) => Err(ImportError::Unknown {
-                looks_like: "this is text without what your pattern looks for".to_owned(),
-                file,
-            }),
-            result => result,
-        },
+    let importer = importer_of(&head);
+    let is_for_pattern = match importer {
+        Some(importer) => importer.name() == TRAINING_LOG,
+        None => looks_like(&head) == PLAIN_TEXT,
+    };
+    if !is_for_pattern {
+        return import_as(importer, &head, &input, progress);
+    }
+    match import_with_pattern(&input, pattern, progress) {
+        Err(ImportError::Content { .. }) if importer.is_some() => {
+            let mut recording = import_as(importer, &head, &input, progress)?;
+            let text = "no line has what your pattern looks for, so the usual words were sought";
+            recording.warn("pattern", text);
+            Ok(recording)
+        }
+        Err(ImportError::Content { file, .. }) => Err(ImportError::Unknown {
+            looks_like: "this is text without what your pattern looks for".to_owned(),
+            file,
+        }),
+        result => result,
     }
 }
 
@@ -80,10 +82,20 @@ pub fn import_path_with(
 pub fn import(input: &Input, progress: &Progress) -> Result<Recording, ImportError> {
     let head_bytes = input.head();
     let head = Head::new(&head_bytes);
-    match importer_of(&head) {
+    import_as(importer_of(&head), &head, input, progress)
+}
+
+/// Reads an input whose kind is known, or says why none is.
+fn import_as(
+    importer: Option<&dyn Importer>,
+    head: &Head<'_>,
+    input: &Input,
+    progress: &Progress,
+) -> Result<Recording, ImportError> {
+    match importer {
         Some(importer) => importer.import(input, progress),
         None if input.disk_bytes() == 0 => Err(ImportError::Empty { file: input.name() }),
-        None => Err(ImportError::Unknown { looks_like: looks_like(&head), file: input.name() }),
+        None => Err(ImportError::Unknown { looks_like: looks_like(head), file: input.name() }),
     }
 }
 

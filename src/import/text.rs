@@ -83,6 +83,13 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
     })
 }
 
+/// Rows of a CSV as logs hold them: a header may come anywhere and again, rows may be cut.
+pub(super) fn csv_rows() -> csv::ReaderBuilder {
+    let mut rows = csv::ReaderBuilder::new();
+    rows.has_headers(false).flexible(true).trim(csv::Trim::All);
+    rows
+}
+
 /// A line without what a collector put before it.
 pub(super) fn without_prefix(line: &str) -> &str {
     let end = PREFIX.as_ref().and_then(|prefix| prefix.find(line)).map_or(0, |found| found.end());

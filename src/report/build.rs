@@ -137,18 +137,7 @@ fn process(index: &Index, summary: &analysis::ProcessSummary) -> Process {
 }
 
 fn driver(index: &Index, query: &Query) -> Vec<Driver> {
-    let session = &index.session;
-    let mut devices: Vec<model::Device> = query
-        .selection
-        .processes(session)
-        .flat_map(|id| &session.process(id).series)
-        .filter(|series| series.quantity == model::Quantity::Reserved)
-        .map(|series| series.device)
-        .filter(|&device| query.selection.device.admits(device))
-        .collect();
-    devices.sort_unstable();
-    devices.dedup();
-    let gaps = devices.into_iter().filter_map(|device| analysis::driver_gap(session, device));
+    let gaps = analysis::driver_gaps(&index.session, query.selection).into_iter();
     gaps.filter_map(|gap| {
         let parts = gap.parts(query.range)?;
         Some(Driver {

@@ -2,7 +2,7 @@
 
 use super::super::Rhythm;
 use super::super::growth::{Curve, beats, curves_of, driver_minus_reserved, median};
-use super::super::{DriverGap, driver_gap};
+use super::super::{DeviceFilter, DriverGap, Selection, driver_gap, driver_gaps};
 use super::{Context, Finding, Severity, advice};
 use crate::model::{Device, Quantity, TimeRange, format_bytes, format_delta_bytes};
 
@@ -25,9 +25,16 @@ pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
     } else {
         return;
     };
-    for curve in &curves {
-        let Some(rise) = rise_of(context, curve) else { continue };
-        let gap = gap_of(context, curve);
+    let rises: Vec<(Device, Rise)> =
+        curves.iter().filter_map(|curve| Some((curve.series.device, rise_of(context, curve)?))).collect();
+    if rises.is_empty() {
+        return;
+    }
+    let everything = Selection { device: DeviceFilter::All, ..Selection::default() };
+    let gaps = driver_gaps(context.session(), everything);
+    for (device, rise) in rises {
+        let own = gaps.iter().find(|gap| gap.driver_device == device).cloned();
+        let gap = own.or_else(|| driver_gap(context.session(), device));
         judge(context, &rise, gap.as_ref(), has_allocator, found);
     }
 }
@@ -75,23 +82,6 @@ fn warm_end_ns(context: &Context<'_>) -> Option<i64> {
     rhythms.map(|rhythm| rhythm.range_of(1.min(rhythm.len() - 1)).start_ns).max()
 }
 
-/// The split of the driver's figure for the device that a curve is of.
-fn gap_of(context: &Context<'_>, curve: &Curve) -> Option<DriverGap> {
-    let session = context.session();
-    let mut devices: Vec<Device> = session
-        .processes
-        .iter()
-        .flat_map(|process| &process.series)
-        .filter(|series| series.quantity == Quantity::Reserved)
-        .map(|series| series.device)
-        .collect();
-    devices.sort_unstable();
-    devices.dedup();
-    let mut of_processes = devices.into_iter().filter_map(|device| driver_gap(session, device));
-    let gap = of_processes.find(|gap| gap.driver_device == curve.series.device);
-    gap.or_else(|| driver_gap(session, curve.series.device))
-}
-
 /// The other processes that take more in the range, the largest first.
 fn neighbours(gap: &DriverGap, range: TimeRange) -> Vec<Neighbour> {
     let rows = gap.times_ns.partition_point(|&time_ns| time_ns < range.start_ns)
@@ -104,7 +94,7 @@ fn neighbours(gap: &DriverGap, range: TimeRange) -> Vec<Neighbour> {
             let (first, most) = (*inside.first()?, *inside.iter().max()?);
             (most > first).then(|| Neighbour {
                 pid: other.pid,
-                name: other.name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
+                name: other.program().to_owned(),
                 bytes: most - first,
                 is_new: first == 0,
             })
@@ -157,22 +147,22 @@ fn judge(
         finding.range = rise.range;
         found.push(finding);
     };
-    let words = |neighbours: &mut dyn Iterator<Item = &Neighbour>| {
-        let each = neighbours.take(6).map(|neighbour| {
+    let words = |neighbours: &[&Neighbour]| {
+        let each = neighbours.iter().take(6).map(|neighbour| {
             let bytes = format_bytes(neighbour.bytes.max(0) as u64);
             format!("pid {} {}, {bytes}", neighbour.pid, neighbour.name)
         });
         each.collect::<Vec<_>>().join("; ")
     };
     if explained >= 0.5 {
-        let new = words(&mut neighbours.iter().filter(|neighbour| neighbour.is_new));
-        let older = words(&mut neighbours.iter().filter(|neighbour| !neighbour.is_new));
+        let (new, older): (Vec<&Neighbour>, Vec<&Neighbour>) =
+            neighbours.iter().partition(|neighbour| neighbour.is_new);
         let mut more = Vec::new();
         if !new.is_empty() {
-            more.push(format!("New on the GPU in this time: {new}."));
+            more.push(format!("New on the GPU in this time: {}.", words(&new)));
         }
         if !older.is_empty() {
-            more.push(format!("There before, and larger: {older}."));
+            more.push(format!("There before, and larger: {}.", words(&older)));
         }
         let count = neighbours.len();
         let (processes, verb) = if count == 1 { ("process", "takes") } else { ("processes", "take") };

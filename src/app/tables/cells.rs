@@ -1,7 +1,7 @@
 //! What tables share: headers that sort, and cells.
 
 use egui::{Align, Label, Layout, Rect, RichText, Ui, vec2};
-use egui_extras::{Column, TableBuilder};
+use egui_extras::{Column, TableBuilder, TableRow};
 
 use crate::app::command::Command;
 use crate::app::scene::Scene;
@@ -48,6 +48,32 @@ pub fn table<'u, C>(
         });
     }
     table
+}
+
+/// The titles of the columns as they are written.
+pub fn names<C>(columns: &[Spec<C>]) -> Vec<&'static str> {
+    columns.iter().map(|column| column.name).collect()
+}
+
+/// The header of such a table, with `name_of` each column's title; the column by which a click sorts.
+pub fn headers<'n, C: PartialEq + Copy>(
+    row: &mut TableRow<'_, '_>,
+    columns: &[Spec<C>],
+    shown: &[usize],
+    sort: Sort<C>,
+    name_of: impl Fn(usize) -> &'n str,
+) -> Option<C> {
+    let mut clicked = None;
+    for &at in shown {
+        row.col(|ui| match columns[at].sort {
+            Some(column) if header(ui, name_of(at), sort, column) => clicked = Some(column),
+            Some(_) => {}
+            None => {
+                ui.strong(name_of(at));
+            }
+        });
+    }
+    clicked
 }
 
 /// What the menu of a row offers to copy: single cells, the row, the stack.

@@ -40,17 +40,8 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     let name_of = |at: usize| if at == KEY { key_title.as_str() } else { COLUMNS[at].name };
     let shown = cells::shown(scene, TABLE, &COLUMNS);
     let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
-        for &at in &shown {
-            row.col(|ui| match COLUMNS[at].sort {
-                Some(column) => {
-                    if cells::header(ui, name_of(at), sort, column) {
-                        scene.ask(Command::SortGroups(column));
-                    }
-                }
-                None => {
-                    ui.strong(name_of(at));
-                }
-            });
+        if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, name_of) {
+            scene.ask(Command::SortGroups(column));
         }
     });
     let color = scene.palette.category(0);
@@ -76,7 +67,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
             response.context_menu(|ui| {
                 let index = scene.data.index.clone();
                 let stack = || index.stack_lines(group.stack.0, group.stack.1).join("\n");
-                cells::copy_menu(ui, scene, &COLUMNS.each_ref().map(|column| column.name), &texts, stack);
+                cells::copy_menu(ui, scene, &cells::names(&COLUMNS), &texts, stack);
             });
         });
     });

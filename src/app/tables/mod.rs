@@ -171,8 +171,8 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
     }
     let columns = match (tab, is_flat) {
         (Tab::Net, _) => None,
-        (_, true) => Some((rows::TABLE, rows::COLUMNS.each_ref().map(|column| column.name).to_vec())),
-        (_, false) => Some((groups::TABLE, groups::COLUMNS.each_ref().map(|column| column.name).to_vec())),
+        (_, true) => Some((rows::TABLE, cells::names(&rows::COLUMNS))),
+        (_, false) => Some((groups::TABLE, cells::names(&groups::COLUMNS))),
     };
     table_menu(ui, scene, columns);
     filter(ui, scene);

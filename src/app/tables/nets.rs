@@ -55,11 +55,9 @@ fn groups(ui: &mut Ui, scene: &mut Scene<'_>, nets: &[NetGroup]) {
         .striped(true)
         .cell_layout(cells::layout())
         .resizable(true)
-        .column(Column::initial(96.0))
-        .column(Column::initial(140.0))
-        .column(Column::initial(140.0))
-        .column(Column::initial(140.0))
         .column(Column::initial(84.0))
+        .columns(Column::initial(124.0), 3)
+        .column(Column::initial(76.0))
         .column(Column::remainder().at_least(120.0).clip(true))
         .header(cells::ROW, |mut row| {
             for (text, column) in columns {
@@ -101,8 +99,8 @@ fn modules(ui: &mut Ui, scene: &mut Scene<'_>) {
         .cell_layout(cells::layout())
         .sense(egui::Sense::click())
         .resizable(true)
-        .column(Column::initial(260.0).clip(true))
-        .columns(Column::initial(92.0), 5)
+        .column(Column::initial(200.0).clip(true))
+        .columns(Column::initial(84.0), 5)
         .column(Column::remainder().at_least(80.0))
         .header(cells::ROW, |mut row| {
             for text in ["Module", "Forward", "Backward", "Freed", "Kept", "Peak", "Net"] {
@@ -113,10 +111,8 @@ fn modules(ui: &mut Ui, scene: &mut Scene<'_>) {
         });
     table.body(|body| {
         body.rows(cells::ROW, shown.len(), |mut row| {
-            let at = shown[row.index()];
-            let node = &nodes[at];
-            let path = path_of(&nodes, at);
-            let is_folded = scene.state.looks.folded_modules.contains(&path);
+            let node = &nodes[shown[row.index()]];
+            let is_folded = scene.state.looks.folded_modules.contains(&node.path);
             row.col(|ui| {
                 ui.add_space(14.0 * node.depth as f32);
                 let arrow = match (node.descendants, is_folded) {
@@ -133,7 +129,7 @@ fn modules(ui: &mut Ui, scene: &mut Scene<'_>) {
             row.col(|ui| cells::figure(ui, &format_bytes(node.peak_bytes)));
             row.col(|ui| cells::figure(ui, &format_delta_bytes(node.net_bytes())));
             if row.response().clicked() && node.descendants > 0 {
-                scene.ask(Command::ToggleModule(path));
+                scene.ask(Command::ToggleModule(node.path.clone()));
             }
         });
     });
@@ -146,24 +142,9 @@ fn unfolded(scene: &Scene<'_>, nodes: &[NetNode]) -> Vec<usize> {
     let mut at = 0;
     while let Some(node) = nodes.get(at) {
         shown.push(at);
-        let is_folded = !folded.is_empty() && folded.contains(&path_of(nodes, at));
-        at += 1 + if is_folded { node.descendants } else { 0 };
+        at += 1 + if folded.contains(&node.path) { node.descendants } else { 0 };
     }
     shown
-}
-
-/// The names from the outermost module to this one.
-fn path_of(nodes: &[NetNode], at: usize) -> String {
-    let mut names = vec![nodes[at].name.as_str()];
-    let mut depth = nodes[at].depth;
-    for node in nodes[..at].iter().rev() {
-        if depth > 0 && node.depth == depth - 1 {
-            names.push(&node.name);
-            depth = node.depth;
-        }
-    }
-    names.reverse();
-    names.join(" > ")
 }
 
 /// The driver's figure split into its parts, for each device.

@@ -38,17 +38,8 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     let sort = scene.state.row_sort;
     let shown = cells::shown(scene, TABLE, &COLUMNS);
     let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
-        for &at in &shown {
-            row.col(|ui| match COLUMNS[at].sort {
-                Some(column) => {
-                    if cells::header(ui, COLUMNS[at].name, sort, column) {
-                        scene.ask(Command::SortRows(column));
-                    }
-                }
-                None => {
-                    ui.strong(COLUMNS[at].name);
-                }
-            });
+        if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, |at| COLUMNS[at].name) {
+            scene.ask(Command::SortRows(column));
         }
     });
     table.body(|body| {
@@ -72,7 +63,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
                     let allocation = row_ref.get(&index.session);
                     index.stack_lines(row_ref.process, allocation.stack).join("\n")
                 };
-                cells::copy_menu(ui, scene, &COLUMNS.each_ref().map(|column| column.name), &texts, stack);
+                cells::copy_menu(ui, scene, &cells::names(&COLUMNS), &texts, stack);
             });
         });
     });

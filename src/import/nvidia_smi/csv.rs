@@ -2,7 +2,7 @@
 
 use super::columns::{Column, Role, guess_columns, header_columns};
 use super::samples::{MIB, Samples, is_failure, is_failure_line, is_missing, parse_cell};
-use crate::import::text::{LogText, without_prefixes};
+use crate::import::text::{LogText, csv_rows, without_prefixes};
 use crate::import::wall_time::parse_stamp;
 use crate::import::{ImportError, Input, Progress};
 use crate::model::{Device, Quantity, Recording};
@@ -27,12 +27,7 @@ pub(super) fn detect(text: &str) -> bool {
 }
 
 fn reader(text: &str) -> csv::Reader<&[u8]> {
-    csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .quoting(false)
-        .trim(csv::Trim::All)
-        .from_reader(text.as_bytes())
+    csv_rows().quoting(false).from_reader(text.as_bytes())
 }
 
 /// Reads the CSV.

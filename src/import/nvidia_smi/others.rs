@@ -37,7 +37,6 @@ pub(super) fn import_gpustat(
     log: LogText,
 ) -> Result<Recording, ImportError> {
     let mut samples = Samples::new("gpustat");
-    let mut is_timed = false;
     for (_, line) in lines(&log.text) {
         if progress.is_cancelled() {
             return Err(ImportError::Cancelled { file: input.name() });
@@ -46,12 +45,11 @@ pub(super) fn import_gpustat(
             // The line above the rows: `host  Tue Dec  1 05:53:49 2026  580.95`.
             if let Some(stamp) = find_stamp(line) {
                 samples.set_time(stamp);
-                is_timed = true;
             }
             continue;
         };
         let index = row["index"].parse().unwrap_or(0);
-        if !is_timed && index == 0 {
+        if index == 0 {
             samples.next_untimed();
         }
         samples.count_row();
@@ -94,7 +92,6 @@ pub(super) fn import_rocm(
     log: LogText,
 ) -> Result<Recording, ImportError> {
     let mut samples = Samples::new("rocm-smi");
-    let mut is_timed = false;
     for (_, line) in lines(&log.text) {
         if progress.is_cancelled() {
             return Err(ImportError::Cancelled { file: input.name() });
@@ -102,7 +99,6 @@ pub(super) fn import_rocm(
         let Some(found) = ROCM.as_ref().and_then(|pattern| pattern.captures(line)) else {
             if let Some(stamp) = find_stamp(line) {
                 samples.set_time(stamp);
-                is_timed = true;
             }
             continue;
         };
@@ -114,7 +110,7 @@ pub(super) fn import_rocm(
             samples.gpu(Quantity::DriverUsed, device, bytes);
         } else {
             // The first GPU's total begins a sample.
-            if !is_timed && index == 0 {
+            if index == 0 {
                 samples.next_untimed();
             }
             samples.device(device, "", "", u64::try_from(bytes).ok());

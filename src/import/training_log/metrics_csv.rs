@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::figures::{find_figures, without_unit};
 use super::reading::{Reading, RowFacts};
-use crate::import::text::{clean_head, read_text};
+use crate::import::text::{clean_head, csv_rows, read_text};
 use crate::import::wall_time::{Stamp, parse_stamp};
 use crate::import::{Head, ImportError, Importer, Input, Progress};
 use crate::model::{Clock, Device, Quantity, Recording, parse_bytes, time};
@@ -61,11 +61,7 @@ impl Importer for MetricsCsvImporter {
 }
 
 fn reader(text: &str) -> csv::Reader<&[u8]> {
-    csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .trim(csv::Trim::All)
-        .from_reader(text.as_bytes())
+    csv_rows().from_reader(text.as_bytes())
 }
 
 /// What a column holds.
