@@ -7,13 +7,14 @@ use rayon::prelude::*;
 use super::kinds::Kinds;
 use super::{Categories, Category, RowRef, UserCode};
 use crate::model::{Frame, Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
+use crate::text::msg;
 
 /// The label of allocations without a Python stack, such as those of the autograd thread.
-pub const NO_STACK: &str = "(no Python stack)";
+pub const NO_STACK: &str = msg!("(no Python stack)");
 /// The label of allocations whose op is not known.
-pub const NO_OP: &str = "(op not recorded)";
+pub const NO_OP: &str = msg!("(op not recorded)");
 /// The label of allocations outside every module.
-pub const NO_MODULE: &str = "(outside modules)";
+pub const NO_MODULE: &str = msg!("(outside modules)");
 
 /// A session with the labels of its stacks and ops. Cheap to share; build it off the UI thread.
 #[derive(Debug)]

@@ -5,14 +5,16 @@ use std::path::Path;
 
 use super::catalogue;
 
-/// The English literal of every `t!` of a source file.
+/// The English literal of every `t!` and `msg!` of a source file.
 fn said_in(source: &str) -> Vec<String> {
     let code: String = source
         .lines()
         .map(|line| if line.trim_start().starts_with("//") { "\n".to_owned() } else { format!("{line}\n") })
         .collect();
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    code.match_indices("t!(")
+    ["t!(", "msg!("]
+        .into_iter()
+        .flat_map(|call| code.match_indices(call))
         .filter(|&(at, _)| !code[..at].ends_with(is_name))
         .filter_map(|(at, found)| literal(code[at + found.len()..].trim_start()))
         .collect()
