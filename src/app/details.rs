@@ -179,7 +179,7 @@ fn group(ui: &mut Ui, scene: &mut Scene<'_>, group: &Group) {
         ));
         facts.push((t!("Per step"), format_bytes(group.per_step_bytes)));
     }
-    facts.push((t!("Ops"), group.ops.join(", ")));
+    facts.push((t!("Ops"), group.ops.iter().map(|op| say(op)).collect::<Vec<_>>().join(", ")));
     table(ui, scene, "group facts", &facts);
     ui.horizontal_wrapped(|ui| {
         if ui.button(t!("Copy stack")).clicked() {
@@ -207,7 +207,8 @@ fn finding(ui: &mut Ui, scene: &mut Scene<'_>, finding: &Finding) {
         facts.push((t!("Per step"), format_bytes(finding.per_step_bytes)));
     }
     table(ui, scene, "finding facts", &facts);
-    section(ui, t!("Where"), &finding.call_sites.join("\n"));
+    let places: Vec<&str> = finding.call_sites.iter().map(|site| say(site)).collect();
+    section(ui, t!("Where"), &places.join("\n"));
     section(ui, t!("What to change"), &finding.advice);
     for (title, code) in [(t!("Before"), &finding.code_before), (t!("After"), &finding.code_after)] {
         if !code.is_empty() {

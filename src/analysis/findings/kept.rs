@@ -319,7 +319,7 @@ fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, stor
         title: match (count, family.sites.len()) {
             (1, _) => t!("One tensor stays after {every}: {each}, made at {place}", every, each, place),
             (_, 0 | 1) => {
-                t!("{count} output stay after {every}: {each}, made at {place}", count, every, each, place)
+                t!("{count} outputs stay after {every}: {each}, made at {place}", count, every, each, place)
             }
             _ => t!("{count} tensors stay after {every}: {each}, made at {place}", count, every, each, place),
         },

@@ -23,7 +23,7 @@ pub(super) use strands::{Role, role_of};
 
 use super::{Index, Query};
 use crate::model::TimeRange;
-use crate::text::say;
+use crate::text::{msg, say};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,9 +40,9 @@ impl Severity {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
+            Self::Info => msg!("info"),
+            Self::Warning => msg!("warning"),
+            Self::Error => msg!("error"),
         }
     }
 }

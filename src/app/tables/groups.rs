@@ -82,7 +82,7 @@ fn texts(scene: &Scene<'_>, group: &Group) -> [String; 7] {
         format_count(group.count),
         say(&group.key).to_owned(),
         String::new(),
-        group.ops.join(", "),
+        group.ops.iter().map(|op| say(op)).collect::<Vec<_>>().join(", "),
         steps(group),
         per_step,
     ]
