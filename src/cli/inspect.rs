@@ -165,7 +165,7 @@ fn to_text(inspection: &Inspection) -> String {
         match file {
             File::Read(file) => file_text(&mut text, file),
             File::NotRead { path, error, skipped: false } => {
-                line(&mut text, path, &[t!("not opened"), error])
+                line(&mut text, path, &[t!("not opened"), error]);
             }
             File::NotRead { .. } => {}
         }
