@@ -123,7 +123,7 @@ fn bare_words(source: &str) -> Vec<String> {
             |set_title|RichText::new|Label::new|Button::new|ProgressBar::new|CollapsingHeader::new)
         \(\s*(?:[^()"\n]*,\s*)?(?:format!\(\s*)?"((?:[^"\\]|\\.)*)""#,
     );
-    let placeholder = regex::Regex::new(r"\{[^}]*\}");
+    let placeholder = regex::Regex::new(r"\{[^}]*\}|\\.");
     let (Ok(shown), Ok(placeholder)) = (shown, placeholder) else { panic!("these are regular expressions") };
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     let literals = shown.captures_iter(code).map(|found| found[1].to_owned());
