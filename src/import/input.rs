@@ -12,6 +12,7 @@ use flate2::bufread::MultiGzDecoder;
 use memmap2::MmapMut;
 
 use super::{ImportError, Progress};
+use crate::text::t;
 
 /// How much of a file's beginning is looked at to tell its kind.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -68,10 +69,10 @@ impl Input {
         if metadata.is_dir() {
             // Folders that can be listed never come here.
             path.read_dir().map_err(io)?;
-            return Err(ImportError::content("this is a folder", file_name()));
+            return Err(ImportError::content(t!("this is a folder"), file_name()));
         }
         if !metadata.is_file() {
-            return Err(ImportError::content("this is a pipe or a device, not a file", file_name()));
+            return Err(ImportError::content(t!("this is a pipe or a device, not a file"), file_name()));
         }
         if metadata.len() == 0 {
             return Err(ImportError::Empty { file: file_name() });
@@ -79,7 +80,7 @@ impl Input {
         let file = File::open(path).map_err(io)?;
         let memory = memory(metadata.len()).map_err(|_| {
             let size = crate::model::format_bytes(metadata.len());
-            ImportError::content(format!("there is no memory to hold its {size}"), file_name())
+            ImportError::content(t!("there is no memory to hold its {size}", size), file_name())
         })?;
         match fill(memory, file, progress).map_err(io)? {
             Some(Bytes::Read(_, 0)) => Err(ImportError::Empty { file: file_name() }),
@@ -172,9 +173,9 @@ impl Input {
                 Ok(0) => break None,
                 Ok(count) if bytes.len() as u64 + count as u64 > limit_bytes => {
                     bytes.extend_from_slice(&chunk[..(limit_bytes - bytes.len() as u64) as usize]);
-                    break Some(format!(
-                        "it inflates to more than {}",
-                        crate::model::format_bytes(limit_bytes)
+                    break Some(t!(
+                        "it inflates to more than {limit}",
+                        limit = crate::model::format_bytes(limit_bytes)
                     ));
                 }
                 Ok(count) => bytes.extend_from_slice(&chunk[..count]),
@@ -257,7 +258,7 @@ impl Read for Limited<'_> {
             let limit = crate::model::format_bytes(self.limit);
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
-                format!("it inflates to {limit} and more"),
+                t!("it inflates to {limit} and more", limit),
             ));
         }
         let count = self.inflated.by_ref().take(self.left).read(buffer)?;
@@ -270,7 +271,7 @@ impl Read for Limited<'_> {
 pub(super) fn cut_reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::FileTooLarge => error.to_string(),
-        _ => format!("the compressed data is damaged or cut ({error})"),
+        _ => t!("the compressed data is damaged or cut ({error})", error),
     }
 }
 
