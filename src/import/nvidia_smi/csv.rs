@@ -6,7 +6,7 @@ use crate::import::text::{LogText, csv_rows, without_prefixes};
 use crate::import::wall_time::parse_stamp;
 use crate::import::{ImportError, Input, Progress};
 use crate::model::{Device, Quantity, Recording};
-use crate::text::t;
+use crate::text::{msg, t};
 
 /// How many rows the guess of a log without a header looks at.
 const GUESS_ROWS: usize = 400;
@@ -184,7 +184,7 @@ impl Reading {
             self.samples.gpu(Quantity::Capacity, device, total);
         }
         if let Some(reserved) = reserved {
-            self.samples.gpu(Quantity::Other("reserved by the driver".to_owned()), device, reserved);
+            self.samples.gpu(Quantity::Other(msg!("reserved by the driver").to_owned()), device, reserved);
         }
         if let (Some(pid), Some(bytes)) = (pid, process_used) {
             self.samples.process(device, pid, &process_name, bytes);

@@ -8,7 +8,7 @@ use crate::import::text::LogText;
 use crate::import::wall_time::find_stamp;
 use crate::import::{ImportError, Input, Progress};
 use crate::model::{Device, Quantity, Recording};
-use crate::text::t;
+use crate::text::{msg, t};
 
 /// Elements lie no deeper than this; what does is skipped.
 const MAX_DEPTH: usize = 64;
@@ -172,7 +172,7 @@ fn add(samples: &mut Samples, device: Device, gpu: &Gpu) {
     for (quantity, bytes) in [
         (Quantity::DriverUsed, gpu.used),
         (Quantity::Capacity, gpu.total),
-        (Quantity::Other("reserved by the driver".to_owned()), gpu.reserved),
+        (Quantity::Other(msg!("reserved by the driver").to_owned()), gpu.reserved),
     ] {
         if let Some(bytes) = bytes {
             samples.gpu(quantity, device, bytes);

@@ -9,6 +9,7 @@ use super::header::Header;
 use super::scan::{self, Cursor, Found, Stop};
 use crate::import::input::cut_reason;
 use crate::import::{Input, Progress};
+use crate::text::t;
 
 /// Files from this size on are read by two threads at once.
 const PARALLEL_BYTES: usize = 4 << 20;
@@ -67,7 +68,7 @@ pub(super) fn whole(bytes: &[u8], progress: &Progress) -> Option<Contents> {
         header.read(&bytes[end..next.unwrap_or(bytes.len())]);
         contents.add(collected, header);
         if stop == Stop::More {
-            contents.cut = Some(format!("the file ends at byte {} within the events", bytes.len()));
+            contents.cut = Some(t!("the file ends at byte {byte} within the events", byte = bytes.len()));
         }
         match next {
             Some(next) => from = next,
@@ -144,7 +145,7 @@ pub(super) fn stream(input: &Input, progress: &Progress) -> Option<Contents> {
             Ok(_) => pieces.advance(false),
             Err(error) => {
                 let at = pieces.base + pieces.buffer.len() as u64;
-                pieces.contents.cut = Some(format!("{} at byte {at}", cut_reason(&error)));
+                pieces.contents.cut = Some(t!("{why} at byte {byte}", why = cut_reason(&error), byte = at));
                 break;
             }
         }
@@ -230,7 +231,7 @@ impl Pieces {
         if is_last {
             let end = self.base + self.buffer.len() as u64;
             let cut = &mut self.contents.cut;
-            cut.get_or_insert_with(|| format!("the file ends at byte {end} within the events"));
+            cut.get_or_insert_with(|| t!("the file ends at byte {byte} within the events", byte = end));
             self.end_document();
         }
         true
