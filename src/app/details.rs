@@ -6,13 +6,13 @@ use super::command::Command;
 use super::scene::Scene;
 use super::state::{Selected, Tab};
 use crate::analysis::findings::Finding;
-use crate::analysis::{FrameOrigin, Group, RowRef};
+use crate::analysis::{FrameOrigin, Group, RowRef, label_words};
 use crate::model::time::{format_duration, format_offset, format_unix};
 use crate::model::{
     Allocation, AllocationFlags, BEFORE_NS, NEVER_NS, Phase, ProcessId, StackId, Stacks, format_bytes,
     format_bytes_exact, format_count,
 };
-use crate::text::{say, t};
+use crate::text::t;
 
 /// Draws the panel.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
@@ -70,7 +70,7 @@ fn allocation(ui: &mut Ui, scene: &mut Scene<'_>, row: RowRef) {
     let start_ns = session.span.start_ns;
     ui.label(RichText::new(format_bytes(allocation.size_bytes)).size(20.0).strong());
     let op_label = data.index.label(data.index.op(row.process, allocation.op, allocation.stack));
-    ui.add(Label::new(RichText::new(say(op_label)).strong()).wrap());
+    ui.add(Label::new(RichText::new(label_words(op_label)).strong()).wrap());
     ui.horizontal_wrapped(|ui| {
         if ui.button(t!("Show in tracks")).clicked() {
             scene.ask(Command::RevealSelected);
@@ -166,11 +166,11 @@ fn op_facts(scene: &Scene<'_>, process: ProcessId, allocation: &Allocation) -> V
 
 fn group(ui: &mut Ui, scene: &mut Scene<'_>, group: &Group) {
     ui.label(RichText::new(format_bytes(group.bytes)).size(20.0).strong());
-    ui.add(Label::new(RichText::new(say(&group.key)).strong()).wrap());
+    ui.add(Label::new(RichText::new(label_words(&group.key)).strong()).wrap());
     let mut facts = vec![
         (t!("Bytes"), format_bytes_exact(group.bytes)),
         (t!("Count"), format_count(group.count)),
-        (t!("Call site"), say(&group.call_site).to_owned()),
+        (t!("Call site"), label_words(&group.call_site).into_owned()),
     ];
     if let Some((first, last)) = group.steps {
         facts.push((
@@ -179,7 +179,7 @@ fn group(ui: &mut Ui, scene: &mut Scene<'_>, group: &Group) {
         ));
         facts.push((t!("Per step"), format_bytes(group.per_step_bytes)));
     }
-    facts.push((t!("Ops"), group.ops.iter().map(|op| say(op)).collect::<Vec<_>>().join(", ")));
+    facts.push((t!("Ops"), group.ops.iter().map(|op| label_words(op)).collect::<Vec<_>>().join(", ")));
     table(ui, scene, "group facts", &facts);
     ui.horizontal_wrapped(|ui| {
         if ui.button(t!("Copy stack")).clicked() {
@@ -207,7 +207,7 @@ fn finding(ui: &mut Ui, scene: &mut Scene<'_>, finding: &Finding) {
         facts.push((t!("Per step"), format_bytes(finding.per_step_bytes)));
     }
     table(ui, scene, "finding facts", &facts);
-    let places: Vec<&str> = finding.call_sites.iter().map(|site| say(site)).collect();
+    let places: Vec<_> = finding.call_sites.iter().map(|site| label_words(site)).collect();
     section(ui, t!("Where"), &places.join("\n"));
     section(ui, t!("What to change"), &finding.advice);
     for (title, code) in [(t!("Before"), &finding.code_before), (t!("After"), &finding.code_after)] {

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::args::{CompareArgs, CompareFormat};
 use super::{Status, open, output};
-use crate::analysis::{Comparison, Side, Totals, compare};
+use crate::analysis::{Comparison, Side, Totals, compare, label_words};
 use crate::model::{format_bytes, format_count, format_delta_bytes};
 use crate::report::escape_markdown;
-use crate::text::{say, t};
+use crate::text::t;
 
 /// The version of the JSON contract.
 const SCHEMA: &str = "vramscope.compare/1";
@@ -59,7 +59,7 @@ fn to_text(comparison: &Comparison) -> String {
             format_delta_bytes(difference.delta_bytes()),
             t!(
                 "{place}  ({after}, before: {before})",
-                place = say(&difference.call_site),
+                place = label_words(&difference.call_site),
                 after = side_text(&difference.after),
                 before = side_text(&difference.before)
             )
@@ -97,7 +97,7 @@ fn to_markdown(comparison: &Comparison) -> String {
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} |",
-            escape_markdown(say(&difference.call_site)),
+            escape_markdown(&label_words(&difference.call_site)),
             format_delta_bytes(difference.delta_bytes()),
             side_text(&difference.after),
             side_text(&difference.before)

@@ -7,6 +7,7 @@ use super::words::{
     sure_text, total_rows,
 };
 use super::{Allocation, Finding, Group, Process, Report, chart};
+use crate::analysis::label_words;
 use crate::model::time::{format_duration, format_offset, format_unix};
 use crate::model::{format_bytes, format_bytes_exact, format_count, format_delta_bytes};
 use crate::text::{Language, say, t};
@@ -161,7 +162,7 @@ fn finding(finding: &Finding) -> Markup {
                     (t!("At "))
                     @for (position, site) in finding.call_sites.iter().take(8).enumerate() {
                         @if position > 0 { (t!(", ")) }
-                        code { (say(site)) }
+                        code { (label_words(site)) }
                     }
                 }
             }
@@ -221,14 +222,14 @@ fn group_rows(group: &Group, all_bytes: u64) -> Markup {
         tbody {
             tr {
                 td {
-                    span.mono { (say(&group.key)) }
+                    span.mono { (label_words(&group.key)) }
                     span.share style=(format!("width:{share:.1}%")) {}
                 }
                 td.number title=(format_bytes_exact(group.bytes)) { (format_bytes(group.bytes)) }
                 td.number { (format_count(group.count)) }
                 td.number { @if let Some(steps) = group.steps { (format_bytes(steps.per_step_bytes)) } }
                 td.time { @if let Some(steps) = group.steps { (steps_text(steps)) } }
-                td.mono { (group.ops.iter().map(|op| say(op)).collect::<Vec<_>>().join(", ")) }
+                td.mono { (group.ops.iter().map(|op| label_words(op)).collect::<Vec<_>>().join(", ")) }
             }
             @if !group.stack.is_empty() {
                 tr {
@@ -326,11 +327,11 @@ fn allocation_row(report: &Report, allocation: &Allocation) -> Markup {
             td.number title=(format_bytes_exact(allocation.bytes)) { (format_bytes(allocation.bytes)) }
             td.number { (format_offset(allocation.time_ns, report.session.start_ns)) }
             td { @if let Some(step) = allocation.step { (step) } }
-            td.mono { (say(&allocation.op)) }
+            td.mono { (label_words(&allocation.op)) }
             td.mono { (allocation.tensor) }
             td.mono { (allocation.shapes) }
             td.mono { (allocation.module) }
-            td.mono { (say(&allocation.call_site)) }
+            td.mono { (label_words(&allocation.call_site)) }
             td.mono { (format!("{:#x}", allocation.address)) @if let Some(process) = &allocation.process { ", " (process) } }
         }
     }

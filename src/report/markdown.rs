@@ -9,6 +9,7 @@ use super::words::{
     sure_text, total_rows,
 };
 use super::{Finding, Group, Report};
+use crate::analysis::label_words;
 use crate::model::time::format_unix;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
 use crate::text::{say, t};
@@ -114,7 +115,8 @@ fn findings(out: &mut String, findings: &[Finding]) {
             let _ = writeln!(out, "- {}", prose(evidence));
         }
         if !finding.call_sites.is_empty() {
-            let sites: Vec<String> = finding.call_sites.iter().take(5).map(|site| code(say(site))).collect();
+            let sites: Vec<String> =
+                finding.call_sites.iter().take(5).map(|site| code(&label_words(site))).collect();
             let _ = writeln!(out, "- {}", t!("at {places}", places = sites.join(t!(", "))));
         }
         let _ = writeln!(out, "\n{}\n", prose(&finding.advice));
@@ -147,11 +149,11 @@ fn groups(out: &mut String, report: &Report) {
     out.push_str("| --- | ---: | ---: | ---: | --- | --- |\n");
     for group in report.groups.iter().take(MAX_GROUPS) {
         let per_step = group.steps.map(|steps| format_bytes(steps.per_step_bytes)).unwrap_or_default();
-        let ops: Vec<String> = group.ops.iter().take(3).map(|op| code(say(op))).collect();
+        let ops: Vec<String> = group.ops.iter().take(3).map(|op| code(&label_words(op))).collect();
         let _ = writeln!(
             out,
             "| {} | {} | {} | {per_step} | {} | {} |",
-            code(say(&group.key)),
+            code(&label_words(&group.key)),
             format_bytes(group.bytes),
             format_count(group.count),
             group.steps.map(steps_text).unwrap_or_default(),
@@ -174,7 +176,7 @@ fn stack(out: &mut String, group: &Group) {
     let _ = writeln!(
         out,
         "<details><summary>{}</summary>\n\n{}\n</details>\n",
-        t!("Stack of {place}", place = code(say(&group.key))),
+        t!("Stack of {place}", place = code(&label_words(&group.key))),
         preformatted(&group.stack.join("\n"))
     );
 }

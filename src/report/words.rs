@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::analysis::findings::Severity;
-use crate::analysis::{DeviceFilter, Index, Selection};
+use crate::analysis::{DeviceFilter, Index, Selection, label_words};
 use crate::model::time::{format_duration, format_offset};
 use crate::model::{Step, TimeRange, format_bytes, format_bytes_exact, format_count, format_delta_bytes};
 use crate::text::{say, t};
@@ -81,7 +81,7 @@ pub(super) fn summary(report: &Report, place: &str) -> String {
     }
     let most = report.groups.first().map(|group| {
         let is_most = group.bytes.saturating_mul(2) > total.bytes;
-        let place = say(&group.call_site);
+        let place = label_words(&group.call_site);
         if is_most {
             t!(", most of it at {place}", place)
         } else {

@@ -2,10 +2,10 @@
 
 use super::super::growth::{Growth, growths};
 use super::super::query::classify;
-use super::super::{Index, Query, RowClass};
+use super::super::{Index, Query, RowClass, label_words};
 use super::strands::ProcessFacts;
 use crate::model::{ProcessId, Quantity, Session, StrId, TimeRange};
-use crate::text::{say, t};
+use crate::text::t;
 
 /// The session, the question, and what was read of both.
 pub(super) struct Context<'a> {
@@ -50,7 +50,7 @@ impl<'a> Context<'a> {
 
     /// A label of the index, in the words of the language that is spoken.
     pub fn label(&self, id: StrId) -> String {
-        say(self.index.label(id)).to_owned()
+        label_words(self.index.label(id)).into_owned()
     }
 
     /// ` in rank 1`, where there are several processes.

@@ -1,13 +1,13 @@
 //! Growth that no list of survivors shows: one tensor made anew and larger each step, inputs that grow, and piles that
 //! are freed in bulk.
 
-use super::super::BeatUnit;
 use super::super::growth::Shape;
+use super::super::{BeatUnit, label_words};
 use super::families::{Fate, fate};
 use super::strands::{ProcessFacts, Role, Strand};
 use super::{Context, Finding, Severity, advice};
 use crate::model::{Quantity, format_bytes};
-use crate::text::{say, t};
+use crate::text::t;
 
 /// Piles below this are not worth a word.
 const MIN_PILE_BYTES: u64 = 64 * 1024;
@@ -50,7 +50,7 @@ fn growing_tensors(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut 
                 unit = rhythm.unit.label(),
                 bytes = format_bytes(sizes.last_bytes),
                 more = format_bytes(risen / u64::from(sizes.count - 1)),
-                place = say(&place),
+                place = label_words(&place),
             ),
             advice::GROWING_TENSOR,
         );

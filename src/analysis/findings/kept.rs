@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::super::label_words;
 use super::advice::{self, Advice};
 use super::families::{Family, Site, growing_families, is_small};
 use super::story::{BeatStory, tell};
@@ -233,7 +234,8 @@ fn has_module(facts: &ProcessFacts<'_>, rows: &[&LongRow]) -> bool {
 fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, story: &BeatStory) -> Vec<Cause> {
     let looks = looks(context, facts, family);
     let call_sites = call_sites(context, facts, family);
-    let place = say(call_sites.first().map_or("", String::as_str));
+    let place = label_words(call_sites.first().map_or("", String::as_str));
+    let place = place.as_ref();
     let every = facts.rhythm.as_ref().map_or_else(String::new, |rhythm| rhythm.every(family.period));
     let each = format_bytes(family.per_time.1);
     let count = family.per_time.0;
@@ -333,7 +335,7 @@ fn outputs_evidence(looks: &Looks, family: &Family, story: &BeatStory) -> Vec<St
     if !looks.top_op.is_empty() {
         evidence.push(t!(
             "The op is {op}; nothing that its graph saved stays with it, so it is the tensor itself that is held.",
-            op = say(&looks.top_op)
+            op = label_words(&looks.top_op)
         ));
     }
     if story.backward_after > 0 {
@@ -351,14 +353,14 @@ fn hook_evidence(looks: &Looks) -> Vec<String> {
             "{count} survivors each time from 1 stack ({op}): one kind of tensor from many layers, not all that a graph \
              saves.",
             count = format!("{:.0}", looks.rows_per_time),
-            op = say(&looks.top_op)
+            op = label_words(&looks.top_op)
         ),
         stacks => t!(
             "{count} survivors each time from {stacks} stacks ({op}): one kind of tensor from many layers, not all that \
              a graph saves.",
             count = format!("{:.0}", looks.rows_per_time),
             stacks,
-            op = say(&looks.top_op)
+            op = label_words(&looks.top_op)
         ),
     }];
     if looks.hooked_share > 0.5 {
@@ -486,7 +488,7 @@ fn with_running_sum(
             sum = rolling,
             each,
             every,
-            place = say(&place)
+            place = label_words(&place)
         ),
         evidence,
         advice: advice::RUNNING_SUM,

@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::{BeatUnit, Totals};
+use super::super::{BeatUnit, Totals, label_words};
 use super::families::{Fate, fate};
 use super::strands::{NEVER, ProcessFacts, Role};
 use super::{Context, Finding, Severity, advice};
 use crate::model::{Quantity, StrId, format_bytes, format_count};
-use crate::text::{say, t};
+use crate::text::t;
 
 /// Less than this is not worth a word.
 const MIN_BYTES: u64 = 1 << 20;
@@ -61,7 +61,7 @@ fn in_process(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<F
             "{bytes} kept once, in {when}, at {place}{whose}: the level rose and stays",
             bytes = format_bytes(totals.bytes),
             when,
-            place = say(call_sites.first().map_or("", String::as_str)),
+            place = label_words(call_sites.first().map_or("", String::as_str)),
             whose = context.whose(facts)
         ),
         advice::KEPT_ONCE,

@@ -3,11 +3,12 @@
 use egui::{Frame, RichText, Stroke, Ui};
 
 use crate::analysis::findings::{Finding, Severity};
+use crate::analysis::label_words;
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::state::Selected;
 use crate::model::format_bytes;
-use crate::text::{say, t};
+use crate::text::t;
 
 /// Draws the list.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
@@ -56,7 +57,7 @@ fn show_one(ui: &mut Ui, scene: &mut Scene<'_>, at: usize, finding: &Finding) {
             }
         });
         for site in finding.call_sites.iter().take(3) {
-            ui.label(RichText::new(say(site)).monospace());
+            ui.label(RichText::new(label_words(site)).monospace());
         }
         if let Some(first) = finding.evidence.first() {
             ui.weak(first);

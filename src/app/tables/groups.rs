@@ -3,14 +3,14 @@
 use egui::Ui;
 
 use super::cells::{self, Spec};
-use crate::analysis::Group;
+use crate::analysis::{Group, label_words};
 use crate::app::answers::Lens;
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sorting::{GroupColumn, order_of_groups};
 use crate::app::state::Selected;
 use crate::model::format_count;
-use crate::text::{msg, say, t};
+use crate::text::{msg, t};
 
 /// The name under which its columns are hidden.
 pub const TABLE: &str = "groups";
@@ -80,9 +80,9 @@ fn texts(scene: &Scene<'_>, group: &Group) -> [String; 7] {
     [
         scene.bytes(group.bytes),
         format_count(group.count),
-        say(&group.key).to_owned(),
+        label_words(&group.key).into_owned(),
         String::new(),
-        group.ops.iter().map(|op| say(op)).collect::<Vec<_>>().join(", "),
+        group.ops.iter().map(|op| label_words(op)).collect::<Vec<_>>().join(", "),
         steps(group),
         per_step,
     ]

@@ -4,14 +4,14 @@ use egui::Ui;
 use egui_extras::{Column, TableBuilder};
 
 use super::cells;
-use crate::analysis::{DriverGap, NetGroup, NetNode, Totals};
+use crate::analysis::{DriverGap, NetGroup, NetNode, Totals, label_words};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sorting::{NetColumn, order_of_nets};
 use crate::app::state::NetView;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
 use crate::report::range_label;
-use crate::text::{msg, say, t};
+use crate::text::{msg, t};
 
 /// Draws the tab.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
@@ -83,7 +83,7 @@ fn groups(ui: &mut Ui, scene: &mut Scene<'_>, nets: &[NetGroup]) {
             row.col(|ui| cells::figure(ui, &total(net.freed)));
             row.col(|ui| cells::figure(ui, &total(net.kept)));
             row.col(|ui| cells::figure(ui, &format_bytes(net.peak_bytes)));
-            row.col(|ui| cells::text(ui, say(&net.group.key)));
+            row.col(|ui| cells::text(ui, &label_words(&net.group.key)));
         });
     });
 }
@@ -129,7 +129,7 @@ fn modules(ui: &mut Ui, scene: &mut Scene<'_>) {
                     (_, true) => "⏵ ",
                     (_, false) => "⏷ ",
                 };
-                cells::text(ui, &format!("{arrow}{}", say(&node.name)));
+                cells::text(ui, &format!("{arrow}{}", label_words(&node.name)));
             });
             row.col(|ui| cells::figure(ui, &format_bytes(node.forward.bytes)));
             row.col(|ui| cells::figure(ui, &format_bytes(node.backward.bytes)));

@@ -3,7 +3,7 @@
 use egui::Ui;
 
 use super::cells::{self, Spec};
-use crate::analysis::RowRef;
+use crate::analysis::{RowRef, label_words};
 use crate::app::answers::Lens;
 use crate::app::command::Command;
 use crate::app::scene::Scene;
@@ -11,7 +11,7 @@ use crate::app::sorting::RowColumn;
 use crate::app::state::Selected;
 use crate::model::time::{format_duration, format_offset};
 use crate::model::{Allocation, BEFORE_NS, NEVER_NS, format_count};
-use crate::text::{msg, say, t};
+use crate::text::{msg, t};
 
 /// Beyond this the scroll bar would jump: f32 offsets have no finer steps.
 const MAX_ROWS: usize = 400_000;
@@ -88,8 +88,8 @@ fn texts(scene: &Scene<'_>, row: RowRef, allocation: &Allocation) -> [String; 7]
         scene.bytes(allocation.size_bytes),
         time,
         lifetime,
-        say(index.label(index.call_site(row.process, allocation.stack))).to_owned(),
-        say(index.label(index.op(row.process, allocation.op, allocation.stack))).to_owned(),
+        label_words(index.label(index.call_site(row.process, allocation.stack))).into_owned(),
+        label_words(index.label(index.op(row.process, allocation.op, allocation.stack))).into_owned(),
         process.strings.get(op.shapes).to_owned(),
         process.steps.get(allocation.step as usize).map_or_else(String::new, |step| step.number.to_string()),
     ]

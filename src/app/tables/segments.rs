@@ -2,13 +2,13 @@
 
 use egui::{Rect, Sense, Ui, pos2, vec2};
 
-use crate::analysis::{BlockAt, SegmentAt};
+use crate::analysis::{BlockAt, SegmentAt, label_words};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::state::Selected;
 use crate::model::time::format_offset;
 use crate::model::{format_bytes, format_count};
-use crate::text::{say, t};
+use crate::text::t;
 
 const ROW: f32 = 22.0;
 const GAP: f32 = 4.0;
@@ -130,8 +130,8 @@ fn describe(ui: &mut Ui, scene: &Scene<'_>, segment: &SegmentAt, block: Option<B
     if let Some(block) = block {
         let allocation = block.row.get(scene.data.session());
         ui.strong(t!("block of {bytes}", bytes = format_bytes(block.bytes)));
-        ui.label(say(index.label(index.call_site(block.row.process, allocation.stack))));
-        ui.label(say(index.label(index.op(block.row.process, allocation.op, allocation.stack))));
+        ui.label(label_words(index.label(index.call_site(block.row.process, allocation.stack))));
+        ui.label(label_words(index.label(index.op(block.row.process, allocation.op, allocation.stack))));
         if block.is_pending {
             ui.label(t!("its free waits for a stream"));
         }

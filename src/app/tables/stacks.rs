@@ -2,12 +2,12 @@
 
 use egui::{Align2, Id, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 
-use crate::analysis::{FlameNode, FlameOrder};
+use crate::analysis::{FlameNode, FlameOrder, label_words};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::theme::{Palette, track_font};
 use crate::model::{format_bytes, format_bytes_exact, format_count};
-use crate::text::{say, t};
+use crate::text::t;
 
 const ROW: f32 = 18.0;
 /// Narrower bars are not drawn.
@@ -62,7 +62,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             ui.data_mut(|data| data.insert_temp(zoom_id, at));
         }
         response.on_hover_ui_at_pointer(|ui| {
-            ui.strong(if node.label.is_empty() { t!("all") } else { say(&node.label) });
+            ui.strong(words(node));
             ui.label(t!(
                 "{bytes} in {count} allocations",
                 bytes = format_bytes_exact(node.bytes),
@@ -70,6 +70,10 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             ));
         });
     });
+}
+
+fn words(node: &FlameNode) -> String {
+    if node.label.is_empty() { t!("all").to_owned() } else { label_words(&node.label).into_owned() }
 }
 
 /// Where a node is drawn, if it is seen below `top`.
@@ -93,7 +97,7 @@ fn paint(ui: &Ui, node: &FlameNode, bar: Rect, palette: &Palette, is_hovered: bo
         painter.rect_stroke(bar, 2, Stroke::new(2.0, palette.text), StrokeKind::Inside);
     }
     if bar.width() > 40.0 {
-        let label = if node.label.is_empty() { t!("all") } else { say(&node.label) };
+        let label = words(node);
         let text = format!("{label}  {}", format_bytes(node.bytes));
         let at = pos2(bar.left() + 4.0, bar.center().y);
         painter.text(at, Align2::LEFT_CENTER, text, track_font(), Palette::text_on(fill));

@@ -6,7 +6,7 @@ use egui::{Color32, Id, Mesh, Pos2, Rect, Shape, Ui, pos2};
 
 use super::Tracks;
 use super::view::Axis;
-use crate::analysis::{BlockMap, Group, MapRequest, Piece, block_map};
+use crate::analysis::{BlockMap, Group, MapRequest, Piece, block_map, label_words};
 use crate::app::command::Command;
 use crate::app::data::Data;
 use crate::app::desk::Desk;
@@ -16,7 +16,7 @@ use crate::app::state::{Selected, Tab};
 use crate::app::theme::track_font;
 use crate::model::time::{format_duration, format_offset};
 use crate::model::{BEFORE_NS, NEVER_NS, format_bytes, format_count};
-use crate::text::{say, t};
+use crate::text::t;
 
 const HEIGHT: f32 = 150.0;
 
@@ -201,7 +201,7 @@ fn describe(ui: &mut Ui, scene: &Scene<'_>, piece: &Piece) {
     let allocation = piece.row.get(scene.data.session());
     let (process, stack) = (piece.row.process, allocation.stack);
     ui.strong(format_bytes(allocation.size_bytes));
-    ui.label(say(index.label(index.op(process, allocation.op, stack))));
+    ui.label(label_words(index.label(index.op(process, allocation.op, stack))));
     let start_ns = scene.data.span().start_ns;
     let from = match allocation.alloc_ns {
         BEFORE_NS => t!("before the recording").to_owned(),
