@@ -17,6 +17,7 @@ use crate::align::Opened;
 use crate::analysis::{BlockMap, FlameOrder, FreeBy, GroupBy, RowRef, Selection};
 use crate::model::TimeRange;
 use crate::report::{Format, Replacement};
+use crate::text::t;
 
 /// The tabs below the tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -40,13 +41,13 @@ impl Tab {
     /// The words for people.
     pub fn label(self) -> &'static str {
         match self {
-            Self::Kept => "Kept",
-            Self::Findings => "Findings",
-            Self::Live => "Live",
-            Self::Net => "Net",
-            Self::Stacks => "Stacks",
-            Self::Segments => "Segments",
-            Self::Sql => "SQL",
+            Self::Kept => t!("Kept"),
+            Self::Findings => t!("Findings"),
+            Self::Live => t!("Live"),
+            Self::Net => t!("Net"),
+            Self::Stacks => t!("Stacks"),
+            Self::Segments => t!("Segments"),
+            Self::Sql => t!("SQL"),
         }
     }
 }

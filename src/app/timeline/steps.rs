@@ -6,6 +6,7 @@ use super::Tracks;
 use crate::app::theme::{Palette, track_font};
 use crate::model::time::format_duration;
 use crate::model::{Process, ProcessId, TimeRange};
+use crate::text::t;
 
 const ROW: f32 = 18.0;
 const MAX_ROWS: usize = 6;
@@ -31,7 +32,7 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     let height = rows.len() as f32 * ROW + 2.0;
     let steps: usize = processes.iter().map(|process| process.steps.len()).sum();
     let (rect, response) =
-        tracks.body(ui, "Steps", height, || format!("Steps and annotations, {steps} steps"));
+        tracks.body(ui, "Steps", height, || t!("Steps and annotations, {steps} steps", steps));
     let palette = tracks.scene.palette;
     let mut hovered = None;
     for (number, row) in rows.iter().enumerate() {
@@ -59,7 +60,11 @@ fn rows_of(process: &Process) -> Vec<Vec<Bar>> {
         process
             .steps
             .iter()
-            .map(|step| Bar { name: format!("step {}", step.number), range: step.range, is_step: true })
+            .map(|step| Bar {
+                name: t!("step {number}", number = step.number),
+                range: step.range,
+                is_step: true,
+            })
             .collect::<Vec<_>>(),
     ];
     if rows[0].is_empty() {
@@ -123,7 +128,8 @@ fn paint(
         if rect.width() > 6.0 {
             painter.rect_stroke(rect, 2, Stroke::new(1.0, palette.track), StrokeKind::Inside);
         }
-        let short = bar.name.strip_prefix("step ").unwrap_or(&bar.name);
+        let is_word = |c: char| bar.is_step && !c.is_ascii_digit() && c != '-';
+        let short = bar.name.trim_matches(is_word);
         let text = if rect.width() > 54.0 { bar.name.as_str() } else { short };
         if rect.width() > 8.0 + text.chars().count() as f32 * 6.0 {
             let at = pos2(rect.left() + 4.0, rect.center().y);
