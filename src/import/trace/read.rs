@@ -75,7 +75,8 @@ pub(super) fn stream(input: &Input, progress: &Progress) -> Option<Contents> {
             Ok(count) => is_last = count == 0,
             Err(error) => {
                 let at = pieces.base + pieces.buffer.len() as u64;
-                pieces.contents.cut = Some(t!("{why} at byte {byte}", why = input.cut_reason(&error), byte = at));
+                pieces.contents.cut =
+                    Some(t!("{why} at byte {byte}", why = input.cut_reason(&error), byte = at));
                 is_last = true;
             }
         }
