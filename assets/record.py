@@ -18,14 +18,17 @@ import torch
 FOLDER = @FOLDER@
 RANK = int(os.environ.get("RANK", 0))
 LOCAL_RANK = int(os.environ.get("LOCAL_RANK", 0))
+# Without a GPU the profiler still tells of the CPU's memory.
+HAS_GPU = torch.cuda.is_available()
 
 
 class Recorder:
     def __enter__(self):
         os.makedirs(FOLDER, exist_ok=True)
-        # Every allocation and free with its Python stack, from now on.
-        torch.cuda.memory._record_memory_history(max_entries=@MAX_ENTRIES@, stacks="python")
-        torch._C._cuda_attach_out_of_memory_observer(self._out_of_memory)
+        if HAS_GPU:
+            # Every allocation and free with its Python stack, from now on.
+            torch.cuda.memory._record_memory_history(max_entries=@MAX_ENTRIES@, stacks="python")
+            torch._C._cuda_attach_out_of_memory_observer(self._out_of_memory)
         self._log = self._start_nvidia_smi()
         self._profiler = torch.profiler.profile(
             schedule=torch.profiler.schedule(wait=@AFTER@, warmup=1, active=@STEPS@, repeat=1),
@@ -43,10 +46,11 @@ class Recorder:
 
     def __exit__(self, kind, error, traceback):
         self._profiler.__exit__(kind, error, traceback)
-        torch.cuda.memory._dump_snapshot(self._path("snapshot", "pickle"))
-        with open(self._path("memory_summary", "txt"), "w") as file:
-            file.write(torch.cuda.memory_summary())
-        torch.cuda.memory._record_memory_history(enabled=None)
+        if HAS_GPU:
+            torch.cuda.memory._dump_snapshot(self._path("snapshot", "pickle"))
+            with open(self._path("memory_summary", "txt"), "w") as file:
+                file.write(torch.cuda.memory_summary())
+            torch.cuda.memory._record_memory_history(enabled=None)
         if self._log is not None:
             self._log.terminate()
             self._log.wait()

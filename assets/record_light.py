@@ -9,14 +9,15 @@ FOLDER = @FOLDER@
 RANK = int(os.environ.get("RANK", 0))
 os.makedirs(FOLDER, exist_ok=True)
 
-# The last @MAX_ENTRIES@ allocations and frees with their Python stacks.
-torch.cuda.memory._record_memory_history(max_entries=@MAX_ENTRIES@, stacks="python")
-
 
 def dump(name="snapshot"):
     torch.cuda.memory._dump_snapshot(os.path.join(FOLDER, f"{name}_rank{RANK}.pickle"))
 
 
-# At the end of the run, and at an out-of-memory error, before Python unwinds.
-atexit.register(dump)
-torch._C._cuda_attach_out_of_memory_observer(lambda device, requested, total, free: dump("snapshot_at_oom"))
+# A run without a GPU goes on unrecorded.
+if torch.cuda.is_available():
+    # The last @MAX_ENTRIES@ allocations and frees with their Python stacks.
+    torch.cuda.memory._record_memory_history(max_entries=@MAX_ENTRIES@, stacks="python")
+    # At the end of the run, and at an out-of-memory error, before Python unwinds.
+    atexit.register(dump)
+    torch._C._cuda_attach_out_of_memory_observer(lambda device, requested, total, free: dump("snapshot_at_oom"))

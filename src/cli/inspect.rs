@@ -9,7 +9,7 @@ use super::args::{InspectArgs, TextFormat};
 use super::{Status, open, output};
 use crate::analysis::Index;
 use crate::model::time::{format_duration, format_unix};
-use crate::model::{Source, TimeRange, format_bytes, format_count};
+use crate::model::{Clock, Source, TimeRange, format_bytes, format_count};
 use crate::report;
 use crate::text::{say, t};
 
@@ -230,7 +230,8 @@ fn file_text(text: &mut String, file: &ReadFile) {
         ));
     }
     let mut clock = t!("clock: {clock}", clock = say(&source.clock));
-    if source.offset_ns != 0 {
+    // What has no clock of its own is placed, not shifted.
+    if source.offset_ns != 0 && source.clock != Clock::Order.label() {
         let sign = if source.offset_ns > 0 { "+" } else { "" };
         clock += &t!(", {offset}", offset = format!("{sign}{}", format_duration(source.offset_ns)));
     }
