@@ -76,7 +76,8 @@ impl App {
         if self.picking.is_some() {
             return;
         }
-        match Worker::start("file dialog", self.wake(ctx), move || ask_system(what)) {
+        let ask = self.picker;
+        match Worker::start("file dialog", self.wake(ctx), move || ask(what)) {
             Ok(worker) => self.picking = Some(worker),
             Err(error) => self.say(ctx, Tone::Error, format!("no thread for the file dialog: {error}")),
         }
@@ -138,7 +139,8 @@ impl App {
     }
 }
 
-fn ask_system(what: Pick) -> Picked {
+/// Asks through the system's own dialogs.
+pub fn ask_system(what: Pick) -> Picked {
     let asked = Instant::now();
     let dialog = rfd::FileDialog::new();
     let answer = match &what {

@@ -36,7 +36,7 @@ pub const SHEET: &[(&str, &[(&str, &str)])] = &[
             ("Export a report", "Ctrl+S"),
             ("Filter the table", "Ctrl+F"),
             ("Undo, redo", "Ctrl+Z, Ctrl+Shift+Z"),
-            ("Tabs", "1 to 7"),
+            ("Tabs", "1 to 8"),
             ("This sheet", "? or F1"),
         ],
     ),
@@ -44,7 +44,9 @@ pub const SHEET: &[(&str, &[(&str, &str)])] = &[
 
 /// What the keys that were pressed ask for; the keys are taken out of the input.
 pub fn commands(ctx: &Context, state: &State) -> Vec<Command> {
-    let is_typing = ctx.egui_wants_keyboard_input();
+    // A button that has the keyboard takes Space, Enter and, to hand it on, Tab and arrows; letters stay ours.
+    let is_typing = ctx.text_edit_focused();
+    let is_focused = ctx.memory(|memory| memory.focused().is_some());
     let has_dialog = state.dialog.is_some();
     let mut commands = Vec::new();
     ctx.input_mut(|input| {
@@ -53,6 +55,7 @@ pub fn commands(ctx: &Context, state: &State) -> Vec<Command> {
             let command = global(key, modifiers).or_else(|| match (has_dialog, is_typing) {
                 (true, _) => (key == Key::Escape).then_some(Command::Escape),
                 (false, true) => None,
+                (false, false) if is_focused && is_arrow(key) && modifiers.is_none() => None,
                 (false, false) => in_window(key, physical_key.unwrap_or(key), modifiers),
             });
             let is_ours = command.is_some();
@@ -61,6 +64,10 @@ pub fn commands(ctx: &Context, state: &State) -> Vec<Command> {
         });
     });
     commands
+}
+
+fn is_arrow(key: Key) -> bool {
+    matches!(key, Key::ArrowLeft | Key::ArrowRight | Key::ArrowUp | Key::ArrowDown)
 }
 
 /// Keys that work wherever the keyboard is.
@@ -118,6 +125,7 @@ fn in_window(key: Key, place: Key, modifiers: Modifiers) -> Option<Command> {
         Key::Num5 => Some(Command::ShowTab(Tab::ALL[4])),
         Key::Num6 => Some(Command::ShowTab(Tab::ALL[5])),
         Key::Num7 => Some(Command::ShowTab(Tab::ALL[6])),
+        Key::Num8 => Some(Command::ShowTab(Tab::ALL[7])),
         _ => None,
     }
 }

@@ -9,6 +9,7 @@ use crate::app::data::{Curve, ShownMarker};
 use crate::app::theme::{Palette, track_font};
 use crate::model::time::format_offset;
 use crate::model::{MarkerKind, Quantity, TimeRange, format_bytes};
+use crate::text::t;
 
 const HEIGHT: f32 = 150.0;
 /// A capacity far above the curves would press them flat: then only its figure is shown.
@@ -37,11 +38,6 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     if !tracks.head(ui, "Memory", legend) {
         return;
     }
-    let text = description(tracks);
-    let height = tracks.height("Memory", HEIGHT);
-    let (rect, response) = tracks.body(ui, "Memory", height, || text.clone());
-    tracks.grip(ui, "Memory", height);
-    let painter = ui.painter().with_clip_rect(rect);
     let (data, palette, axis) = (tracks.scene.data, tracks.scene.palette, tracks.axis);
     let shown: Vec<(usize, &Curve)> = data
         .curves
@@ -49,6 +45,11 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         .enumerate()
         .filter(|(_, curve)| tracks.scene.state.is_curve_shown(data, curve))
         .collect();
+    let text = description(tracks, &shown);
+    let height = tracks.height("Memory", HEIGHT);
+    let (rect, response) = tracks.body(ui, "Memory", height, || text.clone());
+    tracks.grip(ui, "Memory", height);
+    let painter = ui.painter().with_clip_rect(rect);
     let scale = Scale::new(rect.with_min_y(rect.top() + 4.0), highest(&shown, &axis));
     grid(&painter, scale, rect, palette);
     for &(index, curve) in &shown {
@@ -61,6 +62,10 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     for note in &tracks.scene.state.choices.notes {
         let marker = ShownMarker { time_ns: note.time_ns, kind: MarkerKind::User, text: note.text.clone() };
         flag(&painter, &marker, &axis, rect, palette);
+    }
+    if let Some(text) = capacity(tracks, &shown).filter(|&(_, bytes)| bytes as f64 > scale.high) {
+        let at = rect.right_top() + egui::vec2(-4.0, 2.0);
+        painter.text(at, Align2::RIGHT_TOP, text.0, track_font(), palette.weak_text);
     }
     tracks.overlay(ui, rect);
     if let Some(at_ns) = tracks.hover_ns.filter(|_| response.hovered() || response.dragged()) {
@@ -107,8 +112,21 @@ fn legend(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     });
 }
 
-fn description(tracks: &Tracks<'_, '_>) -> String {
+/// The largest capacity that is shown, in words and in bytes.
+fn capacity(tracks: &Tracks<'_, '_>, shown: &[(usize, &Curve)]) -> Option<(String, i64)> {
+    let view = tracks.axis.view;
+    let curves = shown.iter().filter(|(_, curve)| curve.quantity == Quantity::Capacity);
+    let highest = curves.filter_map(|(_, curve)| {
+        let points = &curve.points;
+        points.at(view.end_ns).or_else(|| points.bytes.first().copied())
+    });
+    let bytes = highest.max()?;
+    Some((t!("capacity {size}", size = format_bytes(bytes.unsigned_abs())), bytes))
+}
+
+fn description(tracks: &Tracks<'_, '_>, shown: &[(usize, &Curve)]) -> String {
     let data = tracks.scene.data;
+    let capacity = capacity(tracks, shown).map_or_else(String::new, |(text, _)| format!(", {text}"));
     let peak = data.peak.map_or_else(String::new, |(at_ns, bytes)| {
         format!(
             ", peak {} at {}",
@@ -116,7 +134,7 @@ fn description(tracks: &Tracks<'_, '_>) -> String {
             format_offset(at_ns, data.span().start_ns)
         )
     });
-    format!("Memory over time, {} curves{peak}, {}", data.curves.len(), tracks.range_text())
+    format!("Memory over time, {} curves{peak}{capacity}, {}", data.curves.len(), tracks.range_text())
 }
 
 /// The highest value that is visible.
@@ -275,8 +293,8 @@ fn readout(ui: &Ui, tracks: &Tracks<'_, '_>, shown: &[(usize, &Curve)], rect: Re
     for &(index, curve) in shown.iter().rev() {
         if let Some(bytes) = curve.points.at(at_ns) {
             let figure = format_bytes(u64::try_from(bytes).unwrap_or(0));
-            add(format!("\n{figure}  "), palette.text);
-            add(curve.label.clone(), palette.curve(&curve.quantity, index));
+            add("\n■ ".to_owned(), palette.curve(&curve.quantity, index));
+            add(format!("{figure}  {}", curve.label), palette.text);
         }
     }
     let galley = ui.painter().layout_job(job);

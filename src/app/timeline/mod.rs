@@ -2,6 +2,7 @@
 
 mod allocation_map;
 mod brush;
+mod colors;
 mod curves;
 mod overview;
 pub mod pyramid;
@@ -14,6 +15,7 @@ use egui::containers::scroll_area::{DragScroll, ScrollSource};
 use egui::{Rect, Response, Sense, Ui, vec2};
 
 pub use allocation_map::{MapQuestion, Mapper, start_mapper};
+pub use colors::ColoredMap;
 
 use super::command::Command;
 use super::scene::Scene;
@@ -147,6 +149,10 @@ impl Tracks<'_, '_> {
         ui.painter().rect_filled(rect, 0, self.scene.palette.track);
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, label()));
         brush::interact(ui, self, &response, name == "Ruler");
+        if response.has_focus() {
+            let ring = egui::Stroke::new(2.0, self.scene.palette.range_edge);
+            ui.painter().rect_stroke(rect, 0, ring, egui::StrokeKind::Inside);
+        }
         (rect, response)
     }
 
