@@ -27,7 +27,7 @@ fn two_runs_are_compared_at_their_ends() {
     assert_eq!(found.differences.len(), changed.len());
     assert_eq!(found.differences[0].call_site, changed[0].call_site);
 
-    window.get_all_by_label("record.py:63 validate").next().expect("its row").click();
+    window.get_all_by_label("record.py:63 validate").last().expect("its row").click();
     settle(&mut window);
     window.get_by_label("The stack that holds most of it");
     click(&mut window, "Swap");

@@ -54,14 +54,14 @@ fn the_pointer_says_size_lifetime_and_stack() {
     let at = in_map(&window, 0.75, 3.0);
     window.hover_at(at);
     window.run_steps(30);
-    window.get_by_label_contains("not freed");
+    window.get_by_label_contains(", not freed");
     assert!(window.query_all_by_label_contains("record.py").count() > 0);
 }
 
 #[test]
 fn ctrl_click_keeps_several_blocks() {
     let mut window = map();
-    let (low, high) = (in_map(&window, 0.75, 3.0), in_map(&window, 0.75, 60.0));
+    let (low, high) = (in_map(&window, 0.75, 3.0), in_map(&window, 0.75, 30.0));
     press(&mut window, low, PointerButton::Primary, Modifiers::NONE);
     let Some(Selected::Row(first)) = window.state().state().selected.clone() else { panic!("no block") };
     let cursor_ns = window.state().state().cursor_ns;

@@ -15,6 +15,9 @@ const HEIGHT: f32 = 150.0;
 /// A capacity far above the curves would press them flat: then only its figure is shown.
 const CAPACITY_WITHIN: f64 = 1.6;
 
+/// A figure of the grid is so high.
+const LABEL_POINTS: f32 = 14.0;
+
 /// From bytes to y.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
@@ -64,8 +67,9 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         flag(&painter, &marker, &axis, rect, palette);
     }
     if let Some(text) = capacity(tracks, &shown).filter(|&(_, bytes)| bytes as f64 > scale.high) {
-        let at = rect.right_top() + egui::vec2(-4.0, 2.0);
-        painter.text(at, Align2::RIGHT_TOP, text.0, track_font(), palette.weak_text);
+        // Beside the grid's figures: curves that grow are low here.
+        let at = rect.left_top() + egui::vec2(76.0, 2.0);
+        painter.text(at, Align2::LEFT_TOP, text.0, track_font(), palette.weak_text);
     }
     tracks.overlay(ui, rect);
     if let Some(at_ns) = tracks.hover_ns.filter(|_| response.hovered() || response.dragged()) {
@@ -168,7 +172,9 @@ fn grid(painter: &Painter, scale: Scale, rect: Rect, palette: &Palette) {
         painter.hline(rect.x_range(), y, Stroke::new(1.0, palette.grid));
         let text = format_bytes(level as u64);
         let at = pos2(rect.left() + 4.0, y - 1.0);
-        painter.text(at, Align2::LEFT_BOTTOM, text, track_font(), palette.weak_text);
+        if y > rect.top() + LABEL_POINTS {
+            painter.text(at, Align2::LEFT_BOTTOM, text, track_font(), palette.weak_text);
+        }
         level += step;
     }
 }
