@@ -9,7 +9,7 @@ use super::desk::Desk;
 use super::filter::Filter;
 use super::opening::Wake;
 use super::sorting::{self, RowColumn, Sort};
-use super::state::LiveView;
+use super::state::{LiveView, Tab};
 use crate::analysis::findings::{Finding, findings};
 use crate::analysis::{
     Category, Comparison, FlameNode, FlameOrder, FreeBy, Group, GroupBy, Index, Moment, NetGroup, NetNode,
@@ -43,8 +43,8 @@ pub struct Question {
     pub compared: [Moment; 2],
     /// Which end of the stacks is the root.
     pub flame_order: FlameOrder,
-    /// Whether the pointer is still moving the range: then findings wait.
-    pub is_moving: bool,
+    /// While the pointer moves the range: the tab in front. All others wait until it lets go.
+    pub moving_under: Option<Tab>,
 }
 
 impl Question {
@@ -64,7 +64,7 @@ impl Question {
             && self.live_view == other.live_view
             && self.compared == other.compared
             && self.flame_order == other.flame_order
-            && self.is_moving == other.is_moving
+            && self.moving_under == other.moving_under
     }
 }
 
@@ -182,21 +182,13 @@ impl Answers {
 /// # Errors
 /// When the system has no thread to give.
 pub fn start(wake: Wake) -> std::io::Result<Analyst> {
-    // What is quick and seen first comes first; each step asks whether a newer question waits.
-    const STEPS: [fn(&Question) -> Part; 9] = [
-        totals_part,
-        kept_part,
-        live_part,
-        net_part,
-        compared_part,
-        flame_part,
-        segments_part,
-        modules_part,
-        findings_part,
-    ];
     Desk::start("analysis", wake, |question: Question, reply| {
-        let count = if question.is_moving { STEPS.len() - 1 } else { STEPS.len() };
-        for step in &STEPS[..count] {
+        for (tab, step) in STEPS {
+            // Without findings: they look at more than one frame's time allows.
+            let is_seen = |front: Tab| tab.is_none_or(|tab| tab == front && tab != Tab::Findings);
+            if !question.moving_under.is_none_or(is_seen) {
+                continue;
+            }
             if reply.is_overtaken() {
                 return;
             }
@@ -204,6 +196,22 @@ pub fn start(wake: Wake) -> std::io::Result<Analyst> {
         }
     })
 }
+
+/// A part of the answer, and the tab that shows it; the totals are seen in all.
+type Step = (Option<Tab>, fn(&Question) -> Part);
+
+/// What is quick and seen first comes first; before each step it is asked whether a newer question waits.
+const STEPS: [Step; 9] = [
+    (None, totals_part),
+    (Some(Tab::Kept), kept_part),
+    (Some(Tab::Live), live_part),
+    (Some(Tab::Net), net_part),
+    (Some(Tab::Compare), compared_part),
+    (Some(Tab::Stacks), flame_part),
+    (Some(Tab::Segments), segments_part),
+    (Some(Tab::Net), modules_part),
+    (Some(Tab::Findings), findings_part),
+];
 
 /// The desk of the analysis thread.
 pub type Analyst = Desk<Question, Part>;

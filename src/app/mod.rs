@@ -443,7 +443,7 @@ impl App {
             live_view: state.live_view,
             compared: state.compared(&data).map(|side| side.moment(state, &data)),
             flame_order: state.flame_order,
-            is_moving: state.is_brushing,
+            moving_under: state.is_brushing.then_some(state.tab),
             data,
         };
         if self.asked.as_ref().is_none_or(|asked| !asked.is_same(&question)) {
