@@ -48,6 +48,37 @@ fn a_report_gives_the_figures() {
     assert!(done(&only_range).contains("**not freed by the end of the range**"));
 }
 
+/// A log that comes late: the lag is told, and applied when asked for, not before.
+#[test]
+fn a_lag_is_applied_on_request() {
+    let late = jiff::SignedDuration::from_millis(1500);
+    let log = std::fs::read_to_string(sample("val_without_no_grad").join("nvidia-smi-gpu.csv")).unwrap();
+    let log: Vec<String> = log
+        .lines()
+        .map(|line| match line.split_once(',') {
+            Some((time, rest)) if time.starts_with('2') => {
+                let time = jiff::civil::DateTime::strptime("%Y/%m/%d %H:%M:%S%.f", time).unwrap();
+                format!("{},{rest}", (time + late).strftime("%Y/%m/%d %H:%M:%S%.3f"))
+            }
+            _ => line.to_owned(),
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let log = write(folder.path(), "gpu.csv", log.join("\n").as_bytes());
+    let snapshot = sample("val_without_no_grad").join("snapshot.pickle.gz").display().to_string();
+    let inspect = |more: &[&str]| -> serde_json::Value {
+        let arguments = [&["inspect", &snapshot, &log, "--format", "json"], more].concat();
+        let all: serde_json::Value = serde_json::from_str(&done(&arguments)).unwrap();
+        let files = all["files"].as_array().unwrap();
+        files.iter().find(|file| file["name"].as_str().unwrap().ends_with("gpu.csv")).unwrap().clone()
+    };
+    let (told, applied) = (inspect(&[]), inspect(&["--apply-lag"]));
+    let lag_ns = told["lag_ns"].as_i64().unwrap();
+    assert!((lag_ns - 1_500_000_000).abs() < 300_000_000, "{lag_ns}");
+    let moved_ns = applied["offset_ns"].as_i64().unwrap() - told["offset_ns"].as_i64().unwrap();
+    assert_eq!(moved_ns, -lag_ns);
+}
+
 #[test]
 fn the_language_can_be_named_before_and_after_the_command() {
     let leak = leak();

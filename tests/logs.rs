@@ -36,7 +36,7 @@ fn truth(folder: &Path) -> Option<Value> {
         .map(|name| folder.join(name))
         .into_iter()
         .find(|path| path.is_file())?;
-    let input = Input::open(&file, &Progress::default()).ok()?;
+    let input = Input::open(&file).ok()?;
     let text = input.read_all(&Progress::default(), 1 << 30).ok()?;
     serde_json::from_slice(&text.bytes).ok()
 }

@@ -1,6 +1,6 @@
 //! The importers and the analysis without the window and the tables, and what the targets have in common.
 
-#![allow(dead_code, missing_docs, reason = "the folders are whole in the crate that they belong to")]
+#![allow(dead_code, missing_docs, unused_imports, unused_macros, reason = "the folders are whole in the crate that they belong to")]
 
 #[path = "../../src/align/mod.rs"]
 pub mod align;
@@ -10,13 +10,15 @@ pub mod analysis;
 pub mod import;
 #[path = "../../src/model/mod.rs"]
 pub mod model;
+#[path = "../../src/text/mod.rs"]
+pub mod text;
 
 use std::hint::black_box;
 use std::sync::Arc;
 
 use align::Opened;
 use analysis::findings::findings;
-use analysis::{FreeBy, GroupBy, Index, NetBy, Query, Selection, UserCode};
+use analysis::{FreeBy, GroupBy, Index, Query, Selection, UserCode};
 use import::{IMPORTERS, ImportError, Input, Progress};
 
 /// What stands between the files of an input of several.
@@ -52,7 +54,7 @@ pub fn open_and_ask(bytes: &[u8]) {
             let name = format!("run/file{number}");
             let input = Input::from_bytes(&name, bytes.to_vec());
             let recording = Arc::new(import::import(&input, &Progress::default()).ok()?);
-            Some(Opened { path: name.into(), recording, offset_by_hand_ns: None })
+            Some(Opened::new(name, recording))
         })
         .collect();
     let index = Index::new(Arc::new(align::build(&opened)), UserCode::default());
@@ -66,7 +68,7 @@ pub fn open_and_ask(bytes: &[u8]) {
                 black_box(analysis::group(&index, &rows, by));
             }
             black_box(analysis::totals(&index.session, selection, range));
-            black_box(analysis::net_table(&index, &query, NetBy::Module));
+            black_box(analysis::module_tree(&index, &query));
             black_box(findings(&index, &query));
         }
         black_box(analysis::live(&index.session, selection, range.end_ns));

@@ -2,7 +2,7 @@
 //!
 //! Pure functions of a [`Reference`] (what traces and snapshots know, on Unix time) and of the logs.
 
-use super::fit::{self, Buckets, Fit, is_comparable, is_drivers};
+use super::fit::{self, Buckets, Fit, Lags, is_comparable, is_drivers};
 use super::retime;
 use crate::model::{
     Alignment, AlignmentMethod, Clock, Device, Process, Quantity, Recording, Series, Step, TimeRange, time,
@@ -420,29 +420,46 @@ fn lag(reference: &Reference<'_>, log: &Recording, offset_ns: i64) -> (Option<i6
     let mut words = String::new();
     let Some((series, buckets)) = reference.driver_pair(log, offset_ns) else { return (None, words) };
     let Some(span) = series.span().map(|span| span.shifted(offset_ns)) else { return (None, words) };
-    let lag = fit::lag(series, span, offset_ns, buckets);
+    let lags_in = |range| Lags::new(series, range, offset_ns, buckets);
+    let lag = lags_in(span).and_then(|lags| {
+        // Less than the time between two samples is no lag.
+        let interval_ns = span.duration_ns() / series.len().max(1) as i64;
+        let is_lag = |&lag_ns: &i64| lag_ns.abs() > interval_ns && lags.is_better(lag_ns, 0);
+        let lag_ns = lags.best_ns().filter(is_lag)?;
+        Some((lag_ns, lags.at(lag_ns)?))
+    });
     if let Some((lag_ns, r)) = lag {
-        let direction = if lag_ns > 0 { "behind" } else { "ahead of" };
         words = format!(
-            "; its figures come about {} {direction} the allocator's (r = {r:.2} then; not applied)",
-            time::format_duration(lag_ns.abs())
+            "; its figures come about {} the allocator's (r = {r:.2} then; not applied)",
+            behind(lag_ns)
         );
     }
-    let third_ns = span.duration_ns() / 3;
     if span.duration_ns() >= DRIFT_SPAN_NS {
+        let third_ns = span.duration_ns() / 3;
         let first = TimeRange { start_ns: span.start_ns, end_ns: span.start_ns + third_ns };
         let last = TimeRange { start_ns: span.end_ns - third_ns, end_ns: span.end_ns };
-        if let (Some((early_ns, _)), Some((late_ns, _))) =
-            (fit::lag(series, first, offset_ns, buckets), fit::lag(series, last, offset_ns, buckets))
+        // Each third has to follow better at its own lag than at the other's: where a curve is level or straight, any
+        // lag is as good as another.
+        if let (Some(early), Some(late)) = (lags_in(first), lags_in(last))
+            && let (Some(early_ns), Some(late_ns)) = (early.best_ns(), late.best_ns())
             && (late_ns - early_ns).abs() >= SECOND_NS / 4
+            && early.is_better(early_ns, late_ns)
+            && late.is_better(late_ns, early_ns)
         {
             words.push_str(&format!(
-                "; the clocks drift by {} from the log's first to its last third",
-                time::format_duration(late_ns - early_ns)
+                "; the clocks drift: in its first third the log is {} the allocator, in its last {}",
+                behind(early_ns),
+                behind(late_ns)
             ));
         }
     }
     (lag.map(|(lag_ns, _)| lag_ns), words)
+}
+
+/// `3.0 s behind`, `0.2 s ahead of`.
+fn behind(lag_ns: i64) -> String {
+    let direction = if lag_ns < 0 { "ahead of" } else { "behind" };
+    format!("{} {direction}", time::format_duration(lag_ns.abs()))
 }
 
 /// Whether some country keeps the zone of this offset.
@@ -539,6 +556,72 @@ mod tests {
         let alignment = align(&reference(&curves, &[]), &recording).alignment;
         assert_eq!(alignment.offset_ns, -480 * MINUTE_NS, "{}", alignment.evidence);
         assert!(alignment.evidence.contains("next best"), "{}", alignment.evidence);
+    }
+
+    /// A saw-tooth of twenty minutes, and the driver's account of it once a second; a log's moment is `late_ns` of the
+    /// true one behind.
+    fn saw_tooth(late_ns: impl Fn(i64) -> i64) -> (Vec<Series>, Recording) {
+        let level = |s: i64| (s % 37 * 40 + s / 4) << 20;
+        let mut curve = Series::new(Quantity::Reserved, Device::default(), true);
+        let mut recording = Recording::new(SourceKind::NvidiaSmi, "test", Clock::LocalWall);
+        let mut series = Series::new(Quantity::DriverUsed, Device::default(), false);
+        for s in 0..1200 {
+            let time_ns = START + s * SECOND_NS;
+            curve.push(time_ns, level(s));
+            series.push(time_ns + SECOND_NS / 3 + late_ns(s) + 480 * MINUTE_NS, level(s) + (500 << 20));
+        }
+        recording.span = series.span();
+        recording.series.push(series);
+        (vec![curve], recording)
+    }
+
+    /// A lag beyond two seconds was cut off, and drift was told only where the first third lagged too.
+    #[test]
+    fn a_fixed_lag_is_told_and_not_applied() {
+        for late_ns in [-2 * SECOND_NS, 3 * SECOND_NS, 5 * SECOND_NS] {
+            let (curves, recording) = saw_tooth(|_| late_ns);
+            let alignment = align(&reference(&curves, &[]), &recording).alignment;
+            assert_eq!(alignment.offset_ns, -480 * MINUTE_NS, "{}", alignment.evidence);
+            // One sample a second tells no more than half a second.
+            let wrong_ns = (alignment.lag_ns.unwrap() - late_ns).abs();
+            assert!(wrong_ns <= SECOND_NS / 2, "{late_ns}: {}", alignment.evidence);
+            assert!(!alignment.evidence.contains("drift"), "{}", alignment.evidence);
+        }
+        let (curves, recording) = saw_tooth(|_| 3 * SECOND_NS);
+        let evidence = align(&reference(&curves, &[]), &recording).alignment.evidence;
+        assert!(
+            evidence.contains(" behind the allocator's") && evidence.contains("not applied"),
+            "{evidence}"
+        );
+    }
+
+    #[test]
+    fn a_log_that_is_on_time_has_no_lag() {
+        let (curves, recording) = saw_tooth(|_| 0);
+        let alignment = align(&reference(&curves, &[]), &recording).alignment;
+        assert!(alignment.lag_ns.is_none_or(|lag_ns| lag_ns.abs() < SECOND_NS / 2), "{}", alignment.evidence);
+    }
+
+    #[test]
+    fn clocks_that_drift_are_told() {
+        let (curves, recording) = saw_tooth(|s| s * SECOND_NS / 300);
+        let evidence = align(&reference(&curves, &[]), &recording).alignment.evidence;
+        assert!(evidence.contains("the clocks drift: in its first third the log is"), "{evidence}");
+        let (curves, recording) = saw_tooth(|s| -s * SECOND_NS / 300);
+        let evidence = align(&reference(&curves, &[]), &recording).alignment.evidence;
+        assert!(evidence.contains(" ahead of the allocator, in its last 3"), "{evidence}");
+    }
+
+    #[test]
+    fn a_straight_ramp_tells_neither_lag_nor_drift() {
+        let (mut curves, mut recording) = saw_tooth(|s| s * SECOND_NS / 300);
+        let straight = |series: &mut Series| {
+            (0..).zip(&mut series.bytes).for_each(|(s, bytes)| *bytes = s << 20);
+        };
+        curves.iter_mut().chain(&mut recording.series).for_each(straight);
+        let alignment = align(&reference(&curves, &[]), &recording).alignment;
+        assert_eq!(alignment.lag_ns, None, "{}", alignment.evidence);
+        assert!(!alignment.evidence.contains("drift"), "{}", alignment.evidence);
     }
 
     #[test]

@@ -60,6 +60,11 @@ impl Buckets {
         self.bucket(time_ns).map(|bucket| self.last[bucket])
     }
 
+    /// The value that held at a moment, as far as buckets tell: the last one of the bucket before.
+    fn before(&self, time_ns: i64) -> Option<i64> {
+        self.bucket(time_ns).map(|bucket| self.last[bucket.saturating_sub(1)])
+    }
+
     /// The lowest and highest value within `slack_ns` of a moment that lies inside.
     fn near(&self, time_ns: i64, slack_ns: i64) -> Option<(i64, i64)> {
         let middle = self.bucket(time_ns)?;
@@ -135,22 +140,93 @@ pub(super) fn fit(log: &Series, offset_ns: i64, reference: &Buckets, covers_run:
     Some(Fit { score, correlation: r_inside, hits: Some(hits) })
 }
 
-/// The lag of a sampled curve behind the reference, and the correlation with it, when it makes the fit better.
-pub(super) fn lag(log: &Series, range: TimeRange, offset_ns: i64, reference: &Buckets) -> Option<(i64, f64)> {
-    let correlation = |lag_ns: i64| {
-        let pairs: Vec<(i64, i64)> = sampled(log)
-            .map(|(time_ns, bytes)| (time_ns.saturating_add(offset_ns), bytes))
+/// The lags that a sampler is searched for: it may look this much ahead, since both clocks are read by programs,
+const MOST_AHEAD_NS: i64 = 5_000_000_000;
+/// or come this much behind.
+const MOST_BEHIND_NS: i64 = 20_000_000_000;
+/// A lag over fewer points says nothing.
+const MIN_LAG_POINTS: usize = 20;
+/// Curves that follow each other less tell no lag.
+const MIN_LAG_CORRELATION: f64 = 0.8;
+/// A lag is better than another when it raises the correlation by this much.
+const BETTER_BY: f64 = 0.002;
+/// Curves that repeat themselves fit about as well one period on: of peaks this near to the best, the nearest counts.
+const PEAKS_WITHIN: f64 = 0.02;
+
+/// How well a sampled curve follows the reference, by its lag.
+pub(super) struct Lags {
+    step_ns: i64,
+    /// Correlation at each multiple of the step, from the most ahead on.
+    correlations: Vec<Option<f64>>,
+}
+
+impl Lags {
+    /// For the part of a log's curve that lies in `range` at an offset. `None` where it follows the reference at no lag.
+    pub(super) fn new(log: &Series, range: TimeRange, offset_ns: i64, reference: &Buckets) -> Option<Self> {
+        let points: Vec<(i64, i64)> = log
+            .times_ns
+            .iter()
+            .zip(&log.bytes)
+            .map(|(&time_ns, &bytes)| (time_ns.saturating_add(offset_ns), bytes))
             .filter(|&(time_ns, _)| range.contains(time_ns))
-            .filter_map(|(time_ns, bytes)| Some((bytes, reference.at(time_ns.saturating_sub(lag_ns))?)))
             .collect();
-        (pairs.len() >= 20).then(|| pearson(&pairs)).flatten()
-    };
-    let at_once = correlation(0)?;
-    (-20..=40)
-        .map(|step| step * reference.width_ns)
-        .filter_map(|lag_ns| Some((lag_ns, correlation(lag_ns)?)))
-        .filter(|&(_, r)| r > at_once + 0.002 && r > 0.8)
-        .max_by(|a, b| a.1.total_cmp(&b.1))
+        let points: Vec<(i64, i64)> = thinned(&points).collect();
+        let pairs = |lag_ns: i64| -> Vec<(i64, i64)> {
+            let known = |&(time_ns, bytes): &(i64, i64)| {
+                Some((bytes, reference.before(time_ns.saturating_sub(lag_ns))?))
+            };
+            points.iter().filter_map(known).collect()
+        };
+        // The few that are left at a long lag may fit anything.
+        let enough = MIN_LAG_POINTS.max(pairs(0).len() * 3 / 4);
+        let correlation = |lag_ns: i64| {
+            let pairs = pairs(lag_ns);
+            (pairs.len() >= enough).then(|| pearson(&pairs)).flatten()
+        };
+        let step_ns = reference.width_ns;
+        let steps = -(MOST_AHEAD_NS / step_ns)..=MOST_BEHIND_NS / step_ns;
+        let lags = Self { step_ns, correlations: steps.map(|step| correlation(step * step_ns)).collect() };
+        (lags.highest()? > MIN_LAG_CORRELATION).then_some(lags)
+    }
+
+    /// The correlation at a lag.
+    pub(super) fn at(&self, lag_ns: i64) -> Option<f64> {
+        let index = lag_ns / self.step_ns + MOST_AHEAD_NS / self.step_ns;
+        self.correlations.get(usize::try_from(index).ok()?).copied().flatten()
+    }
+
+    fn highest(&self) -> Option<f64> {
+        self.correlations.iter().flatten().copied().max_by(f64::total_cmp)
+    }
+
+    /// The lag at which the curve follows best; in the middle where several are equally good, as they are between two
+    /// samples.
+    pub(super) fn best_ns(&self) -> Option<i64> {
+        let enough = self.highest()? - PEAKS_WITHIN;
+        let first = -(MOST_AHEAD_NS / self.step_ns);
+        let mut peaks = Vec::new();
+        let mut at = 0_usize;
+        for level in self.correlations.chunk_by(|a, b| a.zip(*b).is_some_and(|(a, b)| (a - b).abs() < 1e-9)) {
+            let before = at.checked_sub(1).and_then(|before| self.correlations[before]);
+            let after = self.correlations.get(at + level.len()).copied().flatten();
+            let is_peak = |r: f64| r >= enough && before.is_none_or(|b| b < r) && after.is_none_or(|a| a < r);
+            if level[0].is_some_and(is_peak) {
+                peaks.push((first * 2 + (at * 2 + level.len() - 1) as i64) * self.step_ns / 2);
+            }
+            at += level.len();
+        }
+        peaks.into_iter().min_by_key(|lag_ns| lag_ns.abs())
+    }
+
+    /// Whether the curve follows clearly better at one lag than at another.
+    pub(super) fn is_better(&self, lag_ns: i64, than_ns: i64) -> bool {
+        matches!((self.at(lag_ns), self.at(than_ns)), (Some(one), Some(other)) if one > other + BETTER_BY)
+    }
+}
+
+/// The points, or equally many from everywhere when there are too many.
+fn thinned(points: &[(i64, i64)]) -> impl Iterator<Item = (i64, i64)> {
+    points.iter().copied().step_by(points.len().div_ceil(MAX_POINTS).max(1))
 }
 
 /// The points of a curve, or equally many from everywhere when there are too many.

@@ -48,7 +48,7 @@ pub fn import_path_with(
     log_pattern: Option<&Regex>,
     progress: &Progress,
 ) -> Result<Recording, ImportError> {
-    let input = Input::open(path, progress)?;
+    let input = Input::open(path)?;
     let Some(pattern) = log_pattern else { return import(&input, progress) };
     let head_bytes = input.head();
     let head = Head::new(&head_bytes);

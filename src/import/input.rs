@@ -1,4 +1,4 @@
-//! The bytes of a file: held in memory, and inflated on the way when it is compressed.
+//! The bytes of a file: read as a stream, or held whole, and inflated on the way when it is compressed.
 //!
 //! Files are copied rather than mapped: a mapped file that another program cuts short ends the process with a bus error.
 //! In huge pages the copy costs no more than the page faults of a map do.
@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -28,15 +29,16 @@ const INFLATED_TIMES: u64 = 40;
 #[derive(Debug)]
 pub struct Input {
     path: PathBuf,
-    bytes: Bytes,
+    origin: Origin,
     compression: Compression,
 }
 
+/// Where the bytes come from.
 #[derive(Debug)]
-enum Bytes {
-    /// The first bytes of the memory that was asked for, all of them unless the file shrank meanwhile.
-    Read(MmapMut, usize),
-    Owned(Vec<u8>),
+enum Origin {
+    /// A file, and how long it was when it was opened: what is appended later does not count.
+    File(File, u64),
+    Memory(Vec<u8>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,19 +51,38 @@ enum Compression {
 /// The whole content of a file.
 #[derive(Debug)]
 pub struct Inflated<'a> {
-    /// The bytes, borrowed from the input when it is not compressed.
-    pub bytes: Cow<'a, [u8]>,
+    /// The bytes, inflated.
+    pub bytes: Content<'a>,
     /// Why inflation ended early, when it did; what came out before is in `bytes`.
     pub cut: Option<String>,
 }
 
+/// Bytes in memory, wherever they lie.
+#[derive(Debug)]
+pub enum Content<'a> {
+    /// Read from a file: the first bytes of the memory that was asked for, all of them unless the file shrank meanwhile.
+    Read(MmapMut, usize),
+    /// Inflated, or those of an input from memory.
+    Bytes(Cow<'a, [u8]>),
+}
+
+impl Deref for Content<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Read(memory, length) => &memory[..*length],
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
 impl Input {
-    /// Opens and reads a file as long as it is now. Only regular files: a pipe or a device could block or never end.
+    /// Opens a file. Only regular files: a pipe or a device could block or never end.
     ///
     /// # Errors
-    /// [`ImportError::Io`], [`ImportError::Empty`], [`ImportError::Cancelled`], and [`ImportError::Content`] for what is
-    /// no regular file or larger than memory.
-    pub fn open(path: &Path, progress: &Progress) -> Result<Self, ImportError> {
+    /// [`ImportError::Io`], [`ImportError::Empty`], and [`ImportError::Content`] for what is no regular file.
+    pub fn open(path: &Path) -> Result<Self, ImportError> {
         let file_name = || path.display().to_string();
         let io = |cause| ImportError::Io { cause, file: file_name() };
         let metadata = path.metadata().map_err(io)?;
@@ -77,29 +98,19 @@ impl Input {
             return Err(ImportError::Empty { file: file_name() });
         }
         let file = File::open(path).map_err(io)?;
-        let memory = memory(metadata.len()).map_err(|_| {
-            let size = crate::model::format_bytes(metadata.len());
-            ImportError::content(format!("there is no memory to hold its {size}"), file_name())
-        })?;
-        match fill(memory, file, progress).map_err(io)? {
-            Some(Bytes::Read(_, 0)) => Err(ImportError::Empty { file: file_name() }),
-            Some(bytes) => Ok(Self::new(path.to_owned(), bytes)),
-            None => Err(ImportError::Cancelled { file: file_name() }),
-        }
+        Self::new(path.to_owned(), Origin::File(file, metadata.len())).map_err(io)
     }
 
     /// An input from memory, named `name` in messages.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Self {
-        Self::new(PathBuf::from(name), Bytes::Owned(bytes))
+        let compression = Compression::of(&bytes);
+        Self { path: PathBuf::from(name), origin: Origin::Memory(bytes), compression }
     }
 
-    fn new(path: PathBuf, bytes: Bytes) -> Self {
-        let compression = match bytes.as_slice() {
-            [0x1f, 0x8b, ..] => Compression::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
-            _ => Compression::None,
-        };
-        Self { path, bytes, compression }
+    fn new(path: PathBuf, origin: Origin) -> io::Result<Self> {
+        let mut magic = Vec::new();
+        origin.reader().take(Compression::MAGIC_BYTES).read_to_end(&mut magic)?;
+        Ok(Self { path, origin, compression: Compression::of(&magic) })
     }
 
     /// The path, for messages.
@@ -114,32 +125,30 @@ impl Input {
 
     /// Bytes on disk, which progress counts in.
     pub fn disk_bytes(&self) -> u64 {
-        self.bytes.as_slice().len() as u64
+        match &self.origin {
+            Origin::File(_, length) => *length,
+            Origin::Memory(bytes) => bytes.len() as u64,
+        }
     }
 
     /// Whether it is compressed.
-    pub fn is_compressed(&self) -> bool {
+    fn is_compressed(&self) -> bool {
         self.compression != Compression::None
-    }
-
-    /// The whole content when it is not compressed.
-    pub fn uncompressed(&self) -> Option<&[u8]> {
-        (!self.is_compressed()).then(|| self.bytes.as_slice())
     }
 
     /// The beginning of the content.
     pub fn head(&self) -> Vec<u8> {
         let mut head = Vec::new();
-        // A fault in the compressed data shows up again, with a message, when the file is read.
+        // A fault in the file or its compressed data shows up again, with a message, when it is read.
         let _ = self.reader(&Progress::default()).take(HEAD_BYTES as u64).read_to_end(&mut head);
         head
     }
 
-    /// Reads the content as a stream, inflating on the way, and reports progress. Errors while inflating surface as
-    /// [`io::Error`]s after everything that could be inflated; [`cut_reason`] puts them into words.
+    /// Reads the content as a stream, inflating on the way, and reports progress. Errors while reading and inflating
+    /// surface as [`io::Error`]s after everything that could be had; [`Self::cut_reason`] puts them into words.
     pub fn reader<'a>(&'a self, progress: &Progress) -> Box<dyn Read + 'a> {
         progress.set_total(self.disk_bytes());
-        let raw = Counted { bytes: self.bytes.as_slice(), at: 0, progress: progress.clone() };
+        let raw = Counted { bytes: self.origin.reader(), done: 0, progress: progress.clone() };
         let inflated: Box<dyn Read + 'a> = match self.compression {
             Compression::None => return Box::new(raw),
             Compression::Gzip => Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(256 * 1024, raw))),
@@ -155,12 +164,32 @@ impl Input {
     /// The whole content: as it is when it is not compressed, else inflated up to `limit_bytes`.
     ///
     /// # Errors
-    /// [`ImportError::Cancelled`], and [`ImportError::Content`] when not a single byte can be inflated.
+    /// [`ImportError::Cancelled`], [`ImportError::Io`], and [`ImportError::Content`] when there is no memory to hold it
+    /// or not a single byte can be inflated.
     pub fn read_all(&self, progress: &Progress, limit_bytes: u64) -> Result<Inflated<'_>, ImportError> {
-        if let Some(bytes) = self.uncompressed() {
-            progress.set_total(bytes.len() as u64);
-            return Ok(Inflated { bytes: Cow::Borrowed(bytes), cut: None });
+        if self.is_compressed() {
+            return self.inflate(progress, limit_bytes);
         }
+        let length = match &self.origin {
+            Origin::File(_, length) => *length,
+            Origin::Memory(bytes) => {
+                progress.set_total(bytes.len() as u64);
+                return Ok(Inflated { bytes: Content::Bytes(Cow::Borrowed(bytes)), cut: None });
+            }
+        };
+        let memory = memory(length).map_err(|_| {
+            let size = crate::model::format_bytes(length);
+            ImportError::content(format!("there is no memory to hold its {size}"), self.name())
+        })?;
+        match fill(memory, self.reader(progress), progress) {
+            Ok(Some(content)) if content.is_empty() => Err(ImportError::Empty { file: self.name() }),
+            Ok(Some(bytes)) => Ok(Inflated { bytes, cut: None }),
+            Ok(None) => Err(ImportError::Cancelled { file: self.name() }),
+            Err(cause) => Err(ImportError::Io { cause, file: self.name() }),
+        }
+    }
+
+    fn inflate(&self, progress: &Progress, limit_bytes: u64) -> Result<Inflated<'_>, ImportError> {
         let mut reader = self.reader(progress);
         let mut bytes = Vec::new();
         let mut chunk = vec![0; 256 * 1024];
@@ -180,20 +209,64 @@ impl Input {
                 Ok(count) => bytes.extend_from_slice(&chunk[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if bytes.is_empty() => {
-                    return Err(ImportError::content(cut_reason(&error), self.name()));
+                    return Err(ImportError::content(self.cut_reason(&error), self.name()));
                 }
-                Err(error) => break Some(cut_reason(&error)),
+                Err(error) => break Some(self.cut_reason(&error)),
             }
         };
-        Ok(Inflated { bytes: Cow::Owned(bytes), cut })
+        Ok(Inflated { bytes: Content::Bytes(Cow::Owned(bytes)), cut })
+    }
+
+    /// Why a file was not read to its end.
+    pub(super) fn cut_reason(&self, error: &io::Error) -> String {
+        match error.kind() {
+            io::ErrorKind::FileTooLarge => error.to_string(),
+            _ if !self.is_compressed() => format!("reading failed ({error})"),
+            _ => format!("the compressed data is damaged or cut ({error})"),
+        }
     }
 }
 
-impl Bytes {
-    fn as_slice(&self) -> &[u8] {
+impl Origin {
+    /// Reads from the beginning, whatever else reads the same file.
+    fn reader(&self) -> OriginReader<'_> {
         match self {
-            Self::Read(memory, length) => &memory[..*length],
-            Self::Owned(bytes) => bytes,
+            Self::File(file, length) => OriginReader::File { file, at: 0, length: *length },
+            Self::Memory(bytes) => OriginReader::Memory(bytes),
+        }
+    }
+}
+
+impl Compression {
+    const MAGIC_BYTES: u64 = 4;
+
+    fn of(beginning: &[u8]) -> Self {
+        match beginning {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+}
+
+enum OriginReader<'a> {
+    File { file: &'a File, at: u64, length: u64 },
+    Memory(&'a [u8]),
+}
+
+impl Read for OriginReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File { file, at, length } => {
+                let most = usize::try_from(*length - *at).unwrap_or(usize::MAX).min(buffer.len());
+                #[cfg(unix)]
+                let count = std::os::unix::fs::FileExt::read_at(*file, &mut buffer[..most], *at)?;
+                #[cfg(windows)]
+                let count = std::os::windows::fs::FileExt::seek_read(*file, &mut buffer[..most], *at)?;
+                *at += count as u64;
+                Ok(count)
+            }
+            Self::Memory(bytes) => bytes.read(buffer),
         }
     }
 }
@@ -209,8 +282,11 @@ fn memory(length: u64) -> io::Result<MmapMut> {
 }
 
 /// Fills memory from a file, as far as the file goes. `None` when cancelled.
-fn fill(mut memory: MmapMut, mut from: impl Read, progress: &Progress) -> io::Result<Option<Bytes>> {
-    progress.set_total(memory.len() as u64);
+fn fill(
+    mut memory: MmapMut,
+    mut from: impl Read,
+    progress: &Progress,
+) -> io::Result<Option<Content<'static>>> {
     let mut length = 0;
     while length < memory.len() {
         if progress.is_cancelled() {
@@ -223,23 +299,22 @@ fn fill(mut memory: MmapMut, mut from: impl Read, progress: &Progress) -> io::Re
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        progress.set_done(length as u64);
     }
-    Ok(Some(Bytes::Read(memory, length)))
+    Ok(Some(Content::Read(memory, length)))
 }
 
-/// Reads from memory and tells how far it is.
-struct Counted<'a> {
-    bytes: &'a [u8],
-    at: usize,
+/// Reads and tells how far it is.
+struct Counted<R> {
+    bytes: R,
+    done: u64,
     progress: Progress,
 }
 
-impl Read for Counted<'_> {
+impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = (&self.bytes[self.at..]).read(buffer)?;
-        self.at += count;
-        self.progress.set_done(self.at as u64);
+        let count = self.bytes.read(buffer)?;
+        self.done += count as u64;
+        self.progress.set_done(self.done);
         Ok(count)
     }
 }
@@ -266,14 +341,6 @@ impl Read for Limited<'_> {
     }
 }
 
-/// Why a compressed file was not read to its end.
-pub(super) fn cut_reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::FileTooLarge => error.to_string(),
-        _ => format!("the compressed data is damaged or cut ({error})"),
-    }
-}
-
 struct Failing(Option<io::Error>);
 
 impl Read for Failing {
@@ -289,13 +356,13 @@ mod tests {
     #[test]
     fn a_file_that_shrank_is_read_as_far_as_it_goes() {
         let bytes = fill(memory(10).unwrap(), b"abc".as_slice(), &Progress::default()).unwrap().unwrap();
-        assert_eq!(bytes.as_slice(), b"abc");
+        assert_eq!(&*bytes, b"abc");
     }
 
     #[test]
     fn a_file_that_grew_is_read_as_long_as_it_was() {
         let bytes = fill(memory(2).unwrap(), b"abc".as_slice(), &Progress::default()).unwrap().unwrap();
-        assert_eq!(bytes.as_slice(), b"ab");
+        assert_eq!(&*bytes, b"ab");
     }
 
     #[test]
@@ -305,7 +372,7 @@ mod tests {
         let mut bytes = Vec::new();
         let error = limited.read_to_end(&mut bytes).unwrap_err();
         assert_eq!(
-            (bytes.as_slice(), cut_reason(&error).as_str()),
+            (bytes.as_slice(), Input::from_bytes("x", Vec::new()).cut_reason(&error).as_str()),
             (b"xxx".as_slice(), "it inflates to 3 B and more")
         );
     }

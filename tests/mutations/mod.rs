@@ -53,8 +53,8 @@ struct Original {
 
 impl Original {
     fn read(path: &Path) -> Option<Self> {
-        let input = Input::open(path, &Progress::default()).ok()?;
-        let mut content = input.read_all(&Progress::default(), 1 << 30).ok()?.bytes.into_owned();
+        let input = Input::open(path).ok()?;
+        let mut content = input.read_all(&Progress::default(), 1 << 30).ok()?.bytes.to_vec();
         content.truncate(PART_BYTES);
         Some(Self { packed: std::fs::read(path).ok()?, content })
     }

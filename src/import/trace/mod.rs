@@ -1,6 +1,6 @@
 //! Chrome traces of `torch.profiler` (kineto), of every release from 1.8 on, whole or broken.
 //!
-//! `read` goes through a file, whole or as it inflates; `scan` finds the events, `fast` and `event` read one, `repair`
+//! `read` goes through a file piece by piece; `scan` finds the events, `fast` and `event` read one, `repair`
 //! one whose JSON is broken; `collect` keeps what is needed in compact rows. `attribute` tells which op, module and stack
 //! each change of memory belongs to, by what is open on its thread (`nesting`); `infer` guesses its tensor; `pair` joins
 //! allocs with frees; `build` makes the recording.
@@ -36,11 +36,7 @@ impl Importer for TraceImporter {
     }
 
     fn import(&self, input: &Input, progress: &Progress) -> Result<Recording, ImportError> {
-        let read = match input.uncompressed() {
-            Some(bytes) => read::whole(bytes, progress),
-            None => read::stream(input, progress),
-        };
-        let Some(Contents { collected, header, cut, documents }) = read else {
+        let Some(Contents { collected, header, cut, documents }) = read::stream(input, progress) else {
             return Err(ImportError::Cancelled { file: input.name() });
         };
         if collected.events == 0 {

@@ -1,4 +1,5 @@
-//! Goes through a trace's bytes: whole, two halves at once, or piece by piece as they inflate.
+//! Goes through a trace's bytes piece by piece, as they are read or inflate: what is held grows with the events that
+//! are kept, not with the file.
 
 use std::io::Read as _;
 
@@ -7,16 +8,15 @@ use memchr::memmem;
 use super::collect::Collected;
 use super::header::Header;
 use super::scan::{self, Cursor, Found, Stop};
-use crate::import::input::cut_reason;
 use crate::import::{Input, Progress};
 
-/// Files from this size on are read by two threads at once.
-const PARALLEL_BYTES: usize = 4 << 20;
+/// How much of a file is read at a time.
+const CHUNK_BYTES: usize = 16 << 20;
 
-/// How much of a compressed file is inflated at a time.
-const CHUNK_BYTES: usize = 4 << 20;
+/// Pieces from this size on are gone through by two threads at once.
+const PARALLEL_BYTES: usize = 1 << 20;
 
-/// The most that is held of a compressed file at once.
+/// The most that is held of a file at once.
 const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// How often cancelling is looked at, in events.
@@ -48,74 +48,6 @@ impl Contents {
     }
 }
 
-/// Reads a file that is not compressed. `None` when cancelled.
-pub(super) fn whole(bytes: &[u8], progress: &Progress) -> Option<Contents> {
-    progress.set_total(bytes.len() as u64);
-    let mut contents = Contents::default();
-    let mut from = 0;
-    loop {
-        let mut header = Header::default();
-        let Some(start) = scan::events_start(&bytes[from..]).map(|start| from + start) else {
-            header.read(&bytes[from..]);
-            contents.add(Collected::default(), header);
-            return Some(contents);
-        };
-        header.read(&bytes[from..start]);
-        let (collected, end, stop) = events(bytes, start, progress)?;
-        let end = end.min(bytes.len());
-        let next = scan::next_document(bytes, end);
-        header.read(&bytes[end..next.unwrap_or(bytes.len())]);
-        contents.add(collected, header);
-        if stop == Stop::More {
-            contents.cut = Some(format!("the file ends at byte {} within the events", bytes.len()));
-        }
-        match next {
-            Some(next) => from = next,
-            None => return Some(contents),
-        }
-    }
-}
-
-/// Reads a list of events, its two halves at once when it is large. `None` when cancelled.
-fn events(bytes: &[u8], start: usize, progress: &Progress) -> Option<(Collected, usize, Stop)> {
-    let split = if bytes.len() - start >= PARALLEL_BYTES { split_point(bytes, start) } else { None };
-    let Some(split) = split else { return part(bytes, start, true, progress) };
-    let (first, second) =
-        rayon::join(|| part(&bytes[..split], start, false, progress), || part(bytes, split, true, progress));
-    let (mut collected, at, stop) = first?;
-    if stop == Stop::End {
-        return Some((collected, at, stop));
-    }
-    // Should the split have fallen inside a text after all, the rest is read in order.
-    let (rest, end, stop) = if at == split { second? } else { part(bytes, at, true, progress)? };
-    collected.append(rest);
-    Some((collected, end, stop))
-}
-
-/// The start of an event near the middle, as torch.profiler lays events out.
-fn split_point(bytes: &[u8], start: usize) -> Option<usize> {
-    let middle = start + (bytes.len() - start) / 2;
-    let window = &bytes[middle..(middle + (1 << 20)).min(bytes.len())];
-    let mark = b"\n  },\n  {";
-    memmem::find(window, mark).map(|at| middle + at + mark.len() - 1)
-}
-
-/// Reads the events of `bytes[start..]`. `None` when cancelled.
-fn part(bytes: &[u8], start: usize, is_last: bool, progress: &Progress) -> Option<(Collected, usize, Stop)> {
-    let mut collected = Collected::default();
-    let mut is_cancelled = false;
-    let mut cursor = Cursor::new(start);
-    let stop = scan::scan(bytes, &mut cursor, is_last, |found, end| {
-        take(&mut collected, found, 0);
-        if collected.events.is_multiple_of(CHECK_EVERY) {
-            progress.set_done(end as u64);
-            is_cancelled = progress.is_cancelled();
-        }
-        !is_cancelled
-    });
-    (!is_cancelled).then_some((collected, cursor.at, stop))
-}
-
 fn take(collected: &mut Collected, found: Found<'_>, base: u64) {
     match found {
         Found::Strict(event) => collected.add(&event),
@@ -131,26 +63,53 @@ fn take(collected: &mut Collected, found: Found<'_>, base: u64) {
     }
 }
 
-/// Reads a compressed file as it inflates, holding a part of it only. `None` when cancelled.
+/// Reads a file, holding a part of it only. `None` when cancelled.
 pub(super) fn stream(input: &Input, progress: &Progress) -> Option<Contents> {
     let mut reader = input.reader(progress);
     let mut pieces = Pieces::default();
-    loop {
+    let mut is_last = false;
+    while !is_last {
+        // What is read goes behind what an earlier piece left over.
+        match reader.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut pieces.buffer) {
+            Ok(count) => is_last = count == 0,
+            Err(error) => {
+                let at = pieces.base + pieces.buffer.len() as u64;
+                pieces.contents.cut = Some(format!("{} at byte {at}", input.cut_reason(&error)));
+                is_last = true;
+            }
+        }
+        pieces.advance(is_last, progress);
         if progress.is_cancelled() {
             return None;
         }
-        match reader.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut pieces.buffer) {
-            Ok(0) => break,
-            Ok(_) => pieces.advance(false),
-            Err(error) => {
-                let at = pieces.base + pieces.buffer.len() as u64;
-                pieces.contents.cut = Some(format!("{} at byte {at}", cut_reason(&error)));
-                break;
-            }
-        }
     }
-    pieces.advance(true);
     Some(pieces.contents)
+}
+
+/// Hands the events of some bytes from the cursor on to `collected`; `base` is where in the file the bytes begin.
+fn gather(
+    bytes: &[u8],
+    cursor: &mut Cursor,
+    is_last: bool,
+    collected: &mut Collected,
+    base: u64,
+    progress: &Progress,
+) -> Stop {
+    scan::scan(bytes, cursor, is_last, |found, _| {
+        take(collected, found, base);
+        !collected.events.is_multiple_of(CHECK_EVERY) || !progress.is_cancelled()
+    })
+}
+
+/// The start of an event near the middle, as torch.profiler lays events out.
+fn split_point(bytes: &[u8]) -> Option<usize> {
+    if bytes.len() < PARALLEL_BYTES {
+        return None;
+    }
+    let middle = bytes.len() / 2;
+    let window = &bytes[middle..(middle + (1 << 20)).min(bytes.len())];
+    let mark = b"\n  },\n  {";
+    memmem::find(window, mark).map(|at| middle + at + mark.len() - 1)
 }
 
 /// Where in a document reading stands.
@@ -178,11 +137,11 @@ struct Pieces {
 
 impl Pieces {
     /// Reads what the buffer holds. `is_last` says that no more follows.
-    fn advance(&mut self, is_last: bool) {
+    fn advance(&mut self, is_last: bool, progress: &Progress) {
         loop {
             let is_done = match self.place {
                 Place::Before => self.before(is_last),
-                Place::Inside => self.inside(is_last),
+                Place::Inside => self.inside(is_last, progress),
                 Place::After => self.after(is_last),
             };
             if is_done {
@@ -214,12 +173,8 @@ impl Pieces {
         true
     }
 
-    fn inside(&mut self, is_last: bool) -> bool {
-        let (collected, base) = (&mut self.collected, self.base);
-        let stop = scan::scan(&self.buffer, &mut self.cursor, is_last, |found, _| {
-            take(collected, found, base);
-            true
-        });
+    fn inside(&mut self, is_last: bool, progress: &Progress) -> bool {
+        let stop = self.events(is_last, progress);
         let read = self.cursor.at.min(self.buffer.len());
         self.discard(read);
         self.cursor.at = 0;
@@ -234,6 +189,29 @@ impl Pieces {
             self.end_document();
         }
         true
+    }
+
+    /// Goes through the events that the buffer holds, its two halves at once when there are many.
+    fn events(&mut self, is_last: bool, progress: &Progress) -> Stop {
+        let Self { buffer, base, cursor, collected, .. } = self;
+        if let Some(split) = split_point(buffer) {
+            let start = cursor.jump(split);
+            let (mut behind, mut rest) = (start, Collected::default());
+            let (stop, stop_behind) = rayon::join(
+                || gather(&buffer[..split], cursor, false, collected, *base, progress),
+                || gather(buffer, &mut behind, is_last, &mut rest, *base, progress),
+            );
+            if stop == Stop::End {
+                return stop;
+            }
+            // Should the split have fallen inside a text or another list after all, the rest is read in order.
+            if cursor.is_like(&start) {
+                *cursor = behind;
+                collected.append(rest);
+                return stop_behind;
+            }
+        }
+        gather(buffer, cursor, is_last, collected, *base, progress)
     }
 
     /// Behind the events: metadata, and perhaps another document.

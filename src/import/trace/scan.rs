@@ -64,9 +64,14 @@ const EVENT_BYTES_AFTER_WASTE: usize = 2 << 10;
 const WASTE_BYTES: usize = 64 << 20;
 
 impl Cursor {
-    /// At a byte of the list of events.
-    pub(super) fn new(at: usize) -> Self {
-        Self { at, ..Self::default() }
+    /// The same cursor at another byte of the list of events.
+    pub(super) fn jump(self, at: usize) -> Self {
+        Self { at, ..self }
+    }
+
+    /// Whether both would read the same from here on.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        (self.at, self.is_nested) == (other.at, other.is_nested)
     }
 }
 
@@ -185,7 +190,7 @@ mod tests {
 
     fn names(text: &str) -> (Vec<String>, Stop) {
         let mut names = Vec::new();
-        let mut cursor = Cursor::new(events_start(text.as_bytes()).unwrap());
+        let mut cursor = Cursor::default().jump(events_start(text.as_bytes()).unwrap());
         let stop = scan(text.as_bytes(), &mut cursor, true, |found, _| {
             names.push(match found {
                 Found::Strict(event) => event.name.into_owned(),
