@@ -37,6 +37,7 @@ pub const SHEET: &[(&str, &[(&str, &str)])] = &[
             ("Filter the table", "Ctrl+F"),
             ("Undo, redo", "Ctrl+Z, Ctrl+Shift+Z"),
             ("Tabs", "1 to 8"),
+            ("Select several blocks or rows", "Ctrl+click"),
             ("This sheet", "? or F1"),
         ],
     ),
