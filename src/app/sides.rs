@@ -67,7 +67,11 @@ impl Side {
             Self::End(id) => {
                 let process = session.process(id);
                 let source = process.sources.first().map_or("", |&id| session.source(id).name.as_str());
-                t!("end of {process} ({file})", process = process.label, file = source)
+                if process.label == source {
+                    t!("end of {process}", process = source)
+                } else {
+                    t!("end of {process} ({file})", process = process.label, file = source)
+                }
             }
             Self::Snapshot(id) => t!("snapshot {file}", file = session.source(id).name),
             Self::RangeStart => t!("start of the range, {offset}", offset = offset()),

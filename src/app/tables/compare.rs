@@ -97,9 +97,8 @@ fn sides(ui: &mut Ui, scene: &mut Scene<'_>) {
         for (side, (name, text)) in
             chosen.iter_mut().zip([("A", t!("What is compared, A")), ("B", t!("What is compared, B"))])
         {
-            ui.strong(name);
             let combo = egui::ComboBox::from_id_salt(("compare", name))
-                .selected_text(side.label(scene.state, scene.data))
+                .selected_text(format!("{name}: {}", side.label(scene.state, scene.data)))
                 .width(240.0)
                 .truncate();
             let combo = combo.show_ui(ui, |ui| {
