@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use egui::{Event, Key, Modifiers, PointerButton, Pos2, Rect, Theme, pos2};
-use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable as _;
+use egui_kittest::{Harness, SnapshotResults};
 use vramscope::app::{App, Dialog, Selected, Tab};
 use vramscope::model::TimeRange;
+use vramscope::text::Language;
 
 use crate::support::sample;
 
@@ -523,4 +524,34 @@ fn a_saved_session_comes_back_with_its_range() {
     settle(&mut again);
     assert_eq!(range(&again), saved);
     assert_eq!(again.state().state().opened.len(), window.state().state().opened.len());
+}
+
+/// Set in the process that draws the window in Chinese.
+const IN_CHINESE: &str = "VRAMSCOPE_TESTS_IN_CHINESE";
+
+#[test]
+fn pictures_in_chinese() {
+    // The language is the whole process's, and the other tests of this one read English.
+    if std::env::var_os(IN_CHINESE).is_none() {
+        let tests = std::env::current_exe().expect("this program");
+        let mut child = std::process::Command::new(tests);
+        child.args(["--exact", "app::pictures_in_chinese", "--nocapture"]).env(IN_CHINESE, "1");
+        assert!(child.status().expect("it starts").success());
+        return;
+    }
+    Language::Chinese.speak();
+    let mut results = SnapshotResults::new();
+    let mut empty = window(Vec::new(), [900.0, 600.0], Theme::Light);
+    empty.run_steps(3);
+    let mut found = window(vec![sample(LEAK).join("snapshot.pickle.gz")], [1100.0, 760.0], Theme::Dark);
+    settle(&mut found);
+    found.get_by_label("标签页 诊断").click();
+    settle(&mut found);
+    found.get_by_label_contains("前向传播的计算图").click();
+    settle(&mut found);
+    for (name, mut window) in [("empty", empty), ("findings", found)] {
+        window.remove_cursor();
+        window.run_steps(3);
+        results.add(window.try_snapshot(format!("{name}_chinese")));
+    }
 }

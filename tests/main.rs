@@ -1,6 +1,7 @@
 //! One binary for all integration tests: one link, shared helpers.
 
 mod app;
+mod chinese;
 mod cli;
 mod end_to_end;
 mod faults;

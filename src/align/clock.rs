@@ -7,6 +7,7 @@ use super::retime;
 use crate::model::{
     Alignment, AlignmentMethod, Clock, Device, Process, Quantity, Recording, Series, Step, TimeRange, time,
 };
+use crate::text::{say, t};
 
 const SECOND_NS: i64 = 1_000_000_000;
 const MINUTE_NS: i64 = 60 * SECOND_NS;
@@ -154,13 +155,25 @@ pub(super) struct PairFit<'a> {
 
 impl PairFit<'_> {
     fn words(&self) -> String {
-        let names = format!("{} of {} against {}", self.quantity.label(), self.device, self.reference);
-        let other_device =
-            if self.device == self.ref_device { String::new() } else { format!(" of {}", self.ref_device) };
+        let (quantity, reference) = (say(self.quantity.label()), say(self.reference));
+        let (device, other_device) = (self.device, self.ref_device);
+        let curves = if device == other_device {
+            t!("{quantity} of {device} against {reference}", quantity, device, reference)
+        } else {
+            t!(
+                "{quantity} of {device} against {reference} of {other_device}",
+                quantity,
+                device,
+                reference,
+                other_device
+            )
+        };
         match (self.fit.hits, self.fit.correlation) {
-            (Some(hits), _) => format!("{:.0}% of the figures agree ({names}{other_device})", hits * 100.0),
-            (None, Some(r)) => format!("r = {r:.2} ({names}{other_device})"),
-            (None, None) => format!("the curves are level ({names}{other_device})"),
+            (Some(hits), _) => {
+                t!("{percent}% of the figures agree ({curves})", percent = percent(hits), curves)
+            }
+            (None, Some(r)) => t!("r = {r} ({curves})", r = format!("{r:.2}"), curves),
+            (None, None) => t!("the curves are level ({curves})", curves),
         }
     }
 }
@@ -182,9 +195,9 @@ pub fn align_logs(reference: &Reference<'_>, logs: &[&Recording]) -> Vec<Placed>
         if gives_seconds && placed.retimed.is_none() && placed.alignment.confidence > 0.0 {
             placed.retimed = retime::within_seconds(reference, log, placed.alignment.offset_ns);
             if placed.retimed.is_some() {
-                placed.alignment.evidence.push_str(
-                    "; it gives whole seconds, within which each line is put at the end of its step",
-                );
+                placed.alignment.evidence.push_str(t!(
+                    "; it gives whole seconds, within which each line is put at the end of its step"
+                ));
             }
         }
     }
@@ -227,10 +240,15 @@ fn align_to_hint(reference: &Reference<'_>, log: &Recording, hint_ns: i64, own: 
     let zone = format_zone(-hint_ns);
     let overlaps = overlap(reference, log, hint_ns) > 0.0;
     let evidence = if overlaps {
-        format!("{zone}, as another log of the session shows; by itself: {}", own.evidence)
+        t!(
+            "{zone}, as another log of the session shows; by itself: {evidence}",
+            zone,
+            evidence = own.evidence
+        )
     } else {
-        format!(
-            "{zone}, as another log of the session shows; it overlaps none of the other sources, so it was written at another time"
+        t!(
+            "{zone}, as another log of the session shows; it overlaps none of the other sources, so it was written at another time",
+            zone
         )
     };
     Alignment {
@@ -247,14 +265,14 @@ fn align_to_hint(reference: &Reference<'_>, log: &Recording, hint_ns: i64, own: 
 pub fn align(reference: &Reference<'_>, log: &Recording) -> Placed {
     let mut retimed = None;
     let mut alignment = match (log.clock, reference.span, log.span) {
-        (Clock::Unix, _, _) => fixed(0, AlignmentMethod::SameClock, 1.0, "its times are Unix times"),
+        (Clock::Unix, _, _) => fixed(0, AlignmentMethod::SameClock, 1.0, t!("its times are Unix times")),
         (_, None, _) => fixed(
             0,
             AlignmentMethod::Assumed,
             0.0,
-            "nothing on Unix time is open to compare it with: local times are shown as if they were UTC",
+            t!("nothing on Unix time is open to compare it with: local times are shown as if they were UTC"),
         ),
-        (_, Some(span), None) => fixed(span.start_ns, AlignmentMethod::Assumed, 0.0, "it has no times"),
+        (_, Some(span), None) => fixed(span.start_ns, AlignmentMethod::Assumed, 0.0, t!("it has no times")),
         (Clock::LocalWall, Some(span), Some(_)) => {
             let offsets = (FIRST_ZONE..=LAST_ZONE).map(|zone| -zone * QUARTER_NS).collect();
             by_zone(reference, span, log, offsets)
@@ -274,7 +292,9 @@ pub fn align(reference: &Reference<'_>, log: &Recording) -> Placed {
                     span.start_ns.saturating_sub(own.start_ns),
                     AlignmentMethod::Assumed,
                     0.1,
-                    "it has no clock, and neither steps nor a curve to place it by: put at the session's start",
+                    t!(
+                        "it has no clock, and neither steps nor a curve to place it by: put at the session's start"
+                    ),
                 ),
             }
         }
@@ -334,12 +354,12 @@ impl<'a> Candidate<'a> {
     }
 
     fn words(&self) -> String {
-        let mut words = format!("{:.0}% overlap", self.overlap * 100.0);
+        let mut words = t!("{percent}% overlap", percent = percent(self.overlap));
         if let Some(steps) = self.steps {
-            words.push_str(&format!(", {:.0}% of the steps in place", steps * 100.0));
+            words.push_str(&t!(", {percent}% of the steps in place", percent = percent(steps)));
         }
         if let Some(pair) = &self.pair {
-            words.push_str(&format!(", {}", pair.words()));
+            words.push_str(&t!(", {words}", words = pair.words()));
         }
         words
     }
@@ -354,17 +374,27 @@ fn by_zone(reference: &Reference<'_>, span: TimeRange, log: &Recording, offsets:
     };
     let fit = best.total.clamp(0.0, 1.0);
     let (confidence, rival) = match candidates.get(1) {
-        None => (0.7 + 0.3 * fit, "no other zone overlaps".to_owned()),
+        None => (0.7 + 0.3 * fit, t!("no other zone overlaps").to_owned()),
         Some(rival) => {
             let lead = ((best.total - rival.total) / 0.15).clamp(0.0, 1.0);
-            let words = format!("next best {}: {}", zone_words(rival.offset_ns, log.clock), rival.words());
+            let words = t!(
+                "next best {zone}: {words}",
+                zone = zone_words(rival.offset_ns, log.clock),
+                words = rival.words()
+            );
             (fit * (0.4 + 0.6 * lead), words)
         }
     };
     let is_odd = !is_zone_in_use(best.offset_ns);
-    let mut evidence = format!("{}: {}; {rival}", zone_words(best.offset_ns, log.clock), best.words());
+    let mut evidence = t!(
+        "{zone}: {words}; {rival}",
+        zone = zone_words(best.offset_ns, log.clock),
+        words = best.words(),
+        rival
+    );
     if is_odd {
-        evidence.push_str("; no country uses this zone, so the clock may be off or the log of another run");
+        evidence
+            .push_str(t!("; no country uses this zone, so the clock may be off or the log of another run"));
     }
     let (lag_ns, words) = lag(reference, log, best.offset_ns);
     evidence.push_str(&words);
@@ -390,7 +420,9 @@ fn apart(span: TimeRange, log: &Recording) -> Alignment {
         offset_ns,
         AlignmentMethod::Assumed,
         0.0,
-        "it overlaps the other sources under no zone, so it was written at another time: shown apart, as if its zone were UTC",
+        t!(
+            "it overlaps the other sources under no zone, so it was written at another time: shown apart, as if its zone were UTC"
+        ),
     )
 }
 
@@ -429,10 +461,12 @@ fn lag(reference: &Reference<'_>, log: &Recording, offset_ns: i64) -> (Option<i6
         Some((lag_ns, lags.at(lag_ns)?))
     });
     if let Some((lag_ns, r)) = lag {
-        words = format!(
-            "; its figures come about {} the allocator's (r = {r:.2} then; not applied)",
-            behind(lag_ns)
-        );
+        let (lag, r) = (time::format_duration(lag_ns.abs()), format!("{r:.2}"));
+        words = if lag_ns > 0 {
+            t!("; its figures come about {lag} behind the allocator's (r = {r} then; not applied)", lag, r)
+        } else {
+            t!("; its figures come about {lag} ahead of the allocator's (r = {r} then; not applied)", lag, r)
+        };
     }
     if span.duration_ns() >= DRIFT_SPAN_NS {
         let third_ns = span.duration_ns() / 3;
@@ -446,20 +480,14 @@ fn lag(reference: &Reference<'_>, log: &Recording, offset_ns: i64) -> (Option<i6
             && early.is_better(early_ns, late_ns)
             && late.is_better(late_ns, early_ns)
         {
-            words.push_str(&format!(
-                "; the clocks drift: in its first third the log is {} the allocator, in its last {}",
-                behind(early_ns),
-                behind(late_ns)
+            words.push_str(&t!(
+                "; the clocks drift: the log comes {early} late in its first third and {late} late in its last",
+                early = time::format_duration(early_ns),
+                late = time::format_duration(late_ns)
             ));
         }
     }
     (lag.map(|(lag_ns, _)| lag_ns), words)
-}
-
-/// `3.0 s behind`, `0.2 s ahead of`.
-fn behind(lag_ns: i64) -> String {
-    let direction = if lag_ns < 0 { "ahead of" } else { "behind" };
-    format!("{} {direction}", time::format_duration(lag_ns.abs()))
 }
 
 /// Whether some country keeps the zone of this offset.
@@ -480,7 +508,12 @@ fn zone_words(offset_ns: i64, clock: Clock) -> String {
     let zone_ns =
         if zone_ns > LAST_ZONE * QUARTER_NS || zone_ns > DAY_NS / 2 { zone_ns - DAY_NS } else { zone_ns };
     let date = time::format_unix(offset_ns.saturating_add(zone_ns));
-    format!("{} on {}", format_zone(zone_ns), date.split('T').next().unwrap_or_default())
+    t!("{zone} on {date}", zone = format_zone(zone_ns), date = date.split('T').next().unwrap_or_default())
+}
+
+/// A share, 0 to 1, in whole per cent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0}", share * 100.0)
 }
 
 /// `UTC+05:30`, `UTC−08:00`.
@@ -606,10 +639,10 @@ mod tests {
     fn clocks_that_drift_are_told() {
         let (curves, recording) = saw_tooth(|s| s * SECOND_NS / 300);
         let evidence = align(&reference(&curves, &[]), &recording).alignment.evidence;
-        assert!(evidence.contains("the clocks drift: in its first third the log is"), "{evidence}");
+        assert!(evidence.contains("the clocks drift: the log comes "), "{evidence}");
         let (curves, recording) = saw_tooth(|s| -s * SECOND_NS / 300);
         let evidence = align(&reference(&curves, &[]), &recording).alignment.evidence;
-        assert!(evidence.contains(" ahead of the allocator, in its last 3"), "{evidence}");
+        assert!(evidence.contains(" late in its first third and −3"), "{evidence}");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::clock::{RefProcess, Reference};
+use super::clock::{RefProcess, Reference, percent};
 use crate::model::{Alignment, AlignmentMethod, Clock, Recording, TimeRange};
+use crate::text::t;
 
 /// A step that a log prints within this of its end is in its place: logs give whole seconds.
 const STEP_SLACK_NS: i64 = 2_000_000_000;
@@ -84,10 +85,11 @@ pub(super) fn by_steps(reference: &Reference<'_>, log: &Recording) -> Option<(Al
         method: AlignmentMethod::Steps,
         confidence: (0.5 * share + 0.5 * score) as f32,
         outside: 0,
-        evidence: format!(
-            "{count} of its {} steps carry numbers that the trace or snapshot has too; each line is put at the end of its step, where the figures agree to {:.0}%",
-            steps.len(),
-            score * 100.0
+        evidence: t!(
+            "{count} of its {all} steps carry numbers that the trace or snapshot has too; each line is put at the end of its step, where the figures agree to {percent}%",
+            count,
+            all = steps.len(),
+            percent = percent(score)
         ),
         lag_ns: None,
     };
@@ -147,7 +149,10 @@ fn shape(offset_ns: i64, score: f64) -> Alignment {
         method: AlignmentMethod::ShapeOfCurve,
         confidence: (score * 0.6) as f32,
         outside: 0,
-        evidence: format!("it has no clock; its curve fits the reference best here ({:.0}%)", score * 100.0),
+        evidence: t!(
+            "it has no clock; its curve fits the reference best here ({percent}%)",
+            percent = percent(score)
+        ),
         lag_ns: None,
     }
 }

@@ -1,6 +1,7 @@
 //! Whose code is a frame: the user's own, a library's, the compiler's, or native?
 
 use crate::model::{Frame, StackId, Stacks, Strings};
+use crate::text::msg;
 
 /// Whose code a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -332,7 +333,7 @@ impl UserCode {
                         return Some(op);
                     }
                 }
-                FrameOrigin::Generated => return Some("compiled code".to_owned()),
+                FrameOrigin::Generated => return Some(msg!("compiled code").to_owned()),
                 FrameOrigin::Library => {
                     let name = dotted_name(strings.get(frame.file), function);
                     if !PASSING.contains(&function) {

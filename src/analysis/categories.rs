@@ -10,6 +10,7 @@ use super::rhythm::Rhythm;
 use super::traits::{StackTraits, traits_of_stacks};
 use super::{Index, RowRef, Selection, Totals, UserCode, live};
 use crate::model::{BEFORE_NS, NEVER_NS, Phase, Process, Session, TimeRange};
+use crate::text::{msg, t};
 
 /// What a live allocation is for. Inferred: [`Category::rule`] says how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,14 +54,14 @@ impl Category {
     /// The words for people.
     pub fn label(self) -> &'static str {
         match self {
-            Self::Parameters => "parameters",
-            Self::Gradients => "gradients",
-            Self::OptimizerState => "optimizer state",
-            Self::Activations => "activations",
-            Self::Inputs => "inputs",
-            Self::Temporary => "temporary",
-            Self::Workspace => "workspaces",
-            Self::Unknown => "unknown",
+            Self::Parameters => msg!("parameters"),
+            Self::Gradients => msg!("gradients"),
+            Self::OptimizerState => msg!("optimizer state"),
+            Self::Activations => msg!("activations"),
+            Self::Inputs => msg!("inputs"),
+            Self::Temporary => msg!("temporary"),
+            Self::Workspace => msg!("workspaces"),
+            Self::Unknown => msg!("unknown"),
         }
     }
 
@@ -68,15 +69,15 @@ impl Category {
     pub fn rule(self) -> &'static str {
         match self {
             Self::Parameters => {
-                "made before the first step, or while a module was moved, copied or initialized"
+                t!("made before the first step, or while a module was moved, copied or initialized")
             }
-            Self::Gradients => "made by the backward pass and still live in the next step or at the end",
-            Self::OptimizerState => "made inside an optimizer and never freed within its step",
-            Self::Activations => "made inside a module's forward pass and live beyond its op",
-            Self::Inputs => "made by the user's own line, outside of modules, in a step",
-            Self::Temporary => "made by the backward pass or the optimizer and freed within the step",
-            Self::Workspace => "asked for by cuBLAS or cuDNN",
-            Self::Unknown => "allocated before the recording began, or without a stack, op or step",
+            Self::Gradients => t!("made by the backward pass and still live in the next step or at the end"),
+            Self::OptimizerState => t!("made inside an optimizer and never freed within its step"),
+            Self::Activations => t!("made inside a module's forward pass and live beyond its op"),
+            Self::Inputs => t!("made by the user's own line, outside of modules, in a step"),
+            Self::Temporary => t!("made by the backward pass or the optimizer and freed within the step"),
+            Self::Workspace => t!("asked for by cuBLAS or cuDNN"),
+            Self::Unknown => t!("allocated before the recording began, or without a stack, op or step"),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::Selection;
 use crate::align::pearson;
 use crate::model::{Device, Process, Quantity, Series, Session, SourceId, TimeRange};
+use crate::text::t;
 
 /// Samples of a process further from a moment than this many of its intervals say nothing of it.
 const STALE_INTERVALS: i64 = 2;
@@ -123,12 +124,14 @@ impl GapPart {
     /// The words for people.
     pub fn label(&self) -> String {
         match (self.kind, self.pid) {
-            (GapPartKind::Driver, _) => "the driver's figure".to_owned(),
-            (GapPartKind::Reserved, _) => "reserved by PyTorch in these recordings".to_owned(),
-            (GapPartKind::Process, Some(pid)) => format!("process {pid} {}", self.name).trim_end().to_owned(),
-            (GapPartKind::Process, None) => "another process".to_owned(),
-            (GapPartKind::Context, _) => "CUDA contexts of the recorded processes".to_owned(),
-            (GapPartKind::Rest, _) => "the rest: libraries beside the allocator".to_owned(),
+            (GapPartKind::Driver, _) => t!("the driver's figure").to_owned(),
+            (GapPartKind::Reserved, _) => t!("reserved by PyTorch in these recordings").to_owned(),
+            (GapPartKind::Process, Some(pid)) => {
+                t!("process {pid} {name}", pid, name = self.name).trim_end().to_owned()
+            }
+            (GapPartKind::Process, None) => t!("another process").to_owned(),
+            (GapPartKind::Context, _) => t!("CUDA contexts of the recorded processes").to_owned(),
+            (GapPartKind::Rest, _) => t!("the rest: libraries beside the allocator").to_owned(),
         }
     }
 }

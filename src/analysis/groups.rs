@@ -10,6 +10,7 @@ use super::index::NO_MODULE;
 use super::kinds::Kind;
 use super::{Category, Index, RowRef};
 use crate::model::{ProcessId, StackId, StrId, format_bytes_exact};
+use crate::text::{msg, t};
 
 /// How many ops a group names.
 const MAX_OPS: usize = 8;
@@ -59,8 +60,13 @@ impl GroupBy {
     /// The words for people.
     pub fn label(self) -> &'static str {
         match self {
-            Self::CallSite => "call site",
-            other => other.name(),
+            Self::CallSite => t!("call site"),
+            Self::Op => t!("op"),
+            Self::Stack => t!("stack"),
+            Self::Module => t!("module"),
+            Self::Category => t!("category"),
+            Self::Step => t!("step"),
+            Self::Size => t!("size"),
         }
     }
 }
@@ -440,7 +446,7 @@ fn summarize(
             index.module(kind.process, kind.op).map_or(NO_MODULE, |label| index.label(label)).to_owned()
         }
         (GroupBy::Category, _) => Category::of_number(number).label().to_owned(),
-        (GroupBy::Step, _) if number == u64::MAX => "(outside steps)".to_owned(),
+        (GroupBy::Step, _) if number == u64::MAX => msg!("(outside steps)").to_owned(),
         (GroupBy::Step, _) => format!("step {}", number as i64),
         (GroupBy::Size, _) => format_bytes_exact(number),
     };

@@ -1,5 +1,6 @@
 //! What every question needs, computed once a session: labels of stacks and ops.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
@@ -7,13 +8,28 @@ use rayon::prelude::*;
 use super::kinds::Kinds;
 use super::{Categories, Category, RowRef, UserCode};
 use crate::model::{Frame, Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
+use crate::text::{msg, say, t};
 
 /// The label of allocations without a Python stack, such as those of the autograd thread.
-pub const NO_STACK: &str = "(no Python stack)";
+pub const NO_STACK: &str = msg!("(no Python stack)");
 /// The label of allocations whose op is not known.
-pub const NO_OP: &str = "(op not recorded)";
+pub const NO_OP: &str = msg!("(op not recorded)");
 /// The label of allocations outside every module.
-pub const NO_MODULE: &str = "(outside modules)";
+pub const NO_MODULE: &str = msg!("(outside modules)");
+/// Before the op of a stack that has no line of the user's.
+const LIBRARY: &str = "(library) ";
+
+/// A label of a stack, an op or a group in the language that is spoken; names of code stay as they are.
+pub fn label_words(label: &str) -> Cow<'_, str> {
+    let number = || label.strip_prefix("step ")?.parse::<i64>().ok();
+    if let Some(op) = label.strip_prefix(LIBRARY) {
+        t!("(library) {op}", op).into()
+    } else if let Some(number) = number() {
+        t!("step {number}", number).into()
+    } else {
+        say(label).into()
+    }
+}
 
 /// A session with the labels of its stacks and ops. Cheap to share; build it off the UI thread.
 #[derive(Debug)]
@@ -141,7 +157,7 @@ fn texts_of(process: &Process, user_code: &UserCode) -> [Vec<String>; 4] {
             Some(frame) => Stacks::format_frame(strings, frame),
             None => user_code
                 .op_from_stack(strings, stacks, stack)
-                .map_or_else(|| NO_STACK.to_owned(), |op| format!("(library) {op}")),
+                .map_or_else(|| NO_STACK.to_owned(), |op| format!("{LIBRARY}{op}")),
         })
         .collect();
     let stack_ops = ids()

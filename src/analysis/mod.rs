@@ -28,7 +28,7 @@ pub use compare::{Comparison, Difference, FigureDifference, Moment, Side, compar
 pub use driver_gap::{DriverGap, GapGrowth, GapPart, GapPartKind, OtherProcess, driver_gap, driver_gaps};
 pub use flame::{FlameNode, FlameOrder, flame};
 pub use groups::{Group, GroupBy, GroupRows, group};
-pub use index::Index;
+pub use index::{Index, label_words};
 pub use live::{NetGroup, live, net};
 pub use net::{NetNode, module_tree};
 pub use processes::{ProcessSummary, compare_processes, is_outlier};

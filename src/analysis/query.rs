@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use crate::model::{Allocation, Allocations, Device, NEVER_NS, PoolId, ProcessId, Session, TimeRange};
+use crate::text::t;
 
 /// Rows below which one thread is quicker than several.
 const PARALLEL_ROWS: usize = 200_000;
@@ -29,8 +30,8 @@ impl FreeBy {
     /// The words for people.
     pub fn label(self) -> &'static str {
         match self {
-            Self::RecordingEnd => "not freed by the end of the recording",
-            Self::RangeEnd => "not freed by the end of the range",
+            Self::RecordingEnd => t!("not freed by the end of the recording"),
+            Self::RangeEnd => t!("not freed by the end of the range"),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::pulse::loop_starts;
 use super::traits::StackTraits;
 use crate::model::{BEFORE_NS, Process, TimeRange};
+use crate::text::t;
 
 /// How few beats still make a rhythm.
 const MIN_BEATS: usize = 3;
@@ -24,10 +25,28 @@ impl BeatUnit {
     /// The word for people, one of them.
     pub fn label(self) -> &'static str {
         match self {
-            Self::Step => "step",
-            Self::Iteration => "iteration",
-            Self::Window => "window",
+            Self::Step => t!("step"),
+            Self::Iteration => t!("iteration"),
+            Self::Window => t!("window"),
         }
+    }
+
+    /// So many of them: `8 steps`.
+    pub fn counted(self, count: usize) -> String {
+        t!("{count} {unit}s", count, unit = self.label())
+    }
+
+    /// One of them: `step 8`.
+    pub fn numbered(self, number: i64) -> String {
+        t!("{unit} {number}", unit = self.label(), number)
+    }
+
+    /// One of them or several in a row: `steps 8 to 15`.
+    pub fn from_to(self, first: i64, last: i64) -> String {
+        if first == last {
+            return self.numbered(first);
+        }
+        t!("{unit}s {first} to {last}", unit = self.label(), first, last)
     }
 }
 
@@ -137,17 +156,14 @@ impl Rhythm {
     /// `every step`, `every 4th step`.
     pub fn every(&self, period: usize) -> String {
         let unit = self.unit.label();
-        let suffix = match (period % 10, period % 100) {
-            (_, 11..=13) => "th",
-            (1, _) => "st",
-            (2, _) => "nd",
-            (3, _) => "rd",
-            _ => "th",
-        };
-        match period {
-            0 | 1 => format!("every {unit}"),
-            2 => format!("every other {unit}"),
-            _ => format!("every {period}{suffix} {unit}"),
+        match (period, period % 10, period % 100) {
+            (0 | 1, ..) => t!("every {unit}", unit),
+            (2, ..) => t!("every other {unit}", unit),
+            (_, _, 11..=13) => t!("every {period}th {unit}", period, unit),
+            (_, 1, _) => t!("every {period}st {unit}", period, unit),
+            (_, 2, _) => t!("every {period}nd {unit}", period, unit),
+            (_, 3, _) => t!("every {period}rd {unit}", period, unit),
+            _ => t!("every {period}th {unit}", period, unit),
         }
     }
 }

@@ -354,8 +354,12 @@ impl App {
         ctx.copy_text(sheet.to_text(MAX_COPIED_ROWS));
         let (count, all) = (sheet.len().min(MAX_COPIED_ROWS) as u64, sheet.len() as u64);
         let text = match count == all {
-            true => format!("{} rows copied", format_count(count)),
-            false => format!("the first {} of {} rows copied", format_count(count), format_count(all)),
+            true => t!("{count} rows copied", count = format_count(count)),
+            false => t!(
+                "the first {count} of {all} rows copied",
+                count = format_count(count),
+                all = format_count(all)
+            ),
         };
         self.say(ctx, Tone::Good, text);
     }
@@ -369,7 +373,7 @@ impl App {
         };
         match dialogs::Worker::start("table", self.wake(ctx), write) {
             Ok(worker) => self.exporting = Some(worker),
-            Err(error) => self.say(ctx, Tone::Error, format!("no thread for the table: {error}")),
+            Err(error) => self.say(ctx, Tone::Error, t!("no thread for the table: {error}", error)),
         }
     }
 
@@ -409,7 +413,7 @@ impl App {
 
     fn ask_for_report(&mut self, ctx: &egui::Context) {
         if self.state.data.is_none() {
-            self.say(ctx, Tone::Warning, "open a recording first; then there is something to report");
+            self.say(ctx, Tone::Warning, t!("open a recording first; then there is something to report"));
             return;
         }
         let path = self.beside_sources("vramscope-report.html");
@@ -444,7 +448,7 @@ impl App {
                 self.asking_sql = Some(worker);
                 self.state.sql.is_running = true;
             }
-            Err(error) => self.say(ctx, Tone::Error, format!("no thread for SQL: {error}")),
+            Err(error) => self.say(ctx, Tone::Error, t!("no thread for SQL: {error}", error)),
         }
     }
 
@@ -459,7 +463,7 @@ impl App {
             Ok(()) => {
                 self.state.settings.remember(path);
                 self.state.dialog = None;
-                self.say(ctx, Tone::Good, format!("Session saved: {}", path.display()));
+                self.say(ctx, Tone::Good, t!("Session saved: {path}", path = path.display()));
             }
             Err(error) => self.say(ctx, Tone::Error, error),
         }
@@ -480,7 +484,7 @@ impl App {
         let user_code = self.state.settings.user_code();
         match super::opening::Building::start(opened, user_code, self.wake(ctx)) {
             Ok(building) => self.building = Some(building),
-            Err(error) => self.say(ctx, Tone::Error, format!("no thread to put files together: {error}")),
+            Err(error) => self.say(ctx, Tone::Error, t!("no thread to put files together: {error}", error)),
         }
     }
 

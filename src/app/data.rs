@@ -9,6 +9,7 @@ use crate::align::{self, Opened};
 use crate::analysis::growth::{self, Suggestion};
 use crate::analysis::{DeviceFilter, DriverGap, Index, Selection, UserCode, driver_gap};
 use crate::model::{Device, MarkerKind, ProcessId, Quantity, Session, SourceId, StrId, TimeRange};
+use crate::text::{say, t};
 
 /// A session made ready to be shown.
 #[derive(Debug)]
@@ -182,7 +183,7 @@ fn curves_of(session: &Session) -> Vec<Curve> {
         .curves()
         .filter(|(_, _, series, _)| !series.is_empty())
         .map(|(source, process, series, offset_ns)| {
-            let mut label = series.quantity.label().to_owned();
+            let mut label = say(series.quantity.label()).to_owned();
             if let (true, Some(id)) = (has_processes, process) {
                 label = format!("{label} · {}", session.process(id).label);
             } else if !series.process_name.is_empty() {
@@ -190,7 +191,7 @@ fn curves_of(session: &Session) -> Vec<Curve> {
                 let name = series.process_name.rsplit(['/', '\\']).next().unwrap_or_default();
                 label = format!("{label} · {name}");
             } else if let Some(pid) = series.pid {
-                label = format!("{label} · process {pid}");
+                label = format!("{label} · {}", t!("process {pid}", pid));
             }
             let times = series.times_ns.iter().map(|time| time.saturating_add(offset_ns)).collect();
             Curve {

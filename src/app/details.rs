@@ -6,7 +6,7 @@ use super::command::Command;
 use super::scene::Scene;
 use super::state::{Selected, Tab};
 use crate::analysis::findings::Finding;
-use crate::analysis::{FrameOrigin, Group, RowRef, Side};
+use crate::analysis::{FrameOrigin, Group, RowRef, Side, label_words};
 use crate::model::time::{format_duration, format_offset, format_unix};
 use crate::model::{
     Allocation, AllocationFlags, BEFORE_NS, NEVER_NS, Phase, ProcessId, StackId, Stacks, format_bytes,
@@ -27,9 +27,9 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let size = if wide { 300.0 } else { 220.0 };
     egui::Panel::right("details").default_size(size).size_range(160.0..=560.0).show(ui, |ui| {
         ui.horizontal(|ui| {
-            ui.strong("Details");
+            ui.strong(t!("Details"));
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                if ui.small_button("×").accessible_name("Close details").clicked() {
+                if ui.small_button("×").accessible_name(t!("Close details")).clicked() {
                     scene.ask(Command::ToggleDetails);
                 }
             });
@@ -41,7 +41,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             Some(Selected::Group(key)) => match find_group(scene, &key) {
                 Some(found) => group(ui, scene, &found),
                 None => {
-                    ui.weak("The selected group has nothing in this range.");
+                    ui.weak(t!("The selected group has nothing in this range."));
                 }
             },
             Some(Selected::Difference(key)) => difference(ui, scene, &key),
@@ -50,12 +50,12 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
                 match findings.get(at) {
                     Some(found) => finding(ui, scene, found),
                     None => {
-                        ui.weak("Not found in this range.");
+                        ui.weak(t!("Not found in this range."));
                     }
                 }
             }
             None => {
-                ui.weak("Select a row in a table to see its stack, op and shapes here.");
+                ui.weak(t!("Select a row in a table to see its stack, op and shapes here."));
             }
         });
     });
@@ -75,58 +75,65 @@ fn allocation(ui: &mut Ui, scene: &mut Scene<'_>, row: RowRef) {
     let start_ns = session.span.start_ns;
     ui.label(RichText::new(format_bytes(allocation.size_bytes)).size(20.0).strong());
     let op_label = data.index.label(data.index.op(row.process, allocation.op, allocation.stack));
-    ui.add(Label::new(RichText::new(op_label).strong()).wrap());
+    ui.add(Label::new(RichText::new(label_words(op_label)).strong()).wrap());
     ui.horizontal_wrapped(|ui| {
-        if ui.button("Show in tracks").clicked() {
+        if ui.button(t!("Show in tracks")).clicked() {
             scene.ask(Command::RevealSelected);
         }
-        if ui.button("Copy stack").clicked() {
+        if ui.button(t!("Copy stack")).clicked() {
             scene.ask(Command::Copy(data.index.stack_lines(row.process, allocation.stack).join("\n")));
         }
     });
     let when = |time_ns: i64| format!("{} · {}", format_offset(time_ns, start_ns), format_unix(time_ns));
     let mut facts: Vec<(&str, String)> = vec![
-        ("Requested", format_bytes_exact(allocation.size_bytes)),
-        ("Address", format!("{:#x}", allocation.address)),
-        ("Device", format!("{}, stream {:#x}", allocation.device, allocation.stream)),
-        ("Process", process.label.clone()),
+        (t!("Requested"), format_bytes_exact(allocation.size_bytes)),
+        (t!("Address"), format!("{:#x}", allocation.address)),
+        (
+            t!("Device"),
+            t!(
+                "{device}, stream {stream}",
+                device = allocation.device,
+                stream = format!("{:#x}", allocation.stream)
+            ),
+        ),
+        (t!("Process"), process.label.clone()),
     ];
     if allocation.rounded_bytes > 0 {
-        facts.insert(1, ("Takes", format_bytes_exact(allocation.rounded_bytes)));
+        facts.insert(1, (t!("Takes"), format_bytes_exact(allocation.rounded_bytes)));
     }
     facts.push((
-        "Allocated",
+        t!("Allocated"),
         match allocation.alloc_ns {
-            BEFORE_NS => "before the recording began".to_owned(),
+            BEFORE_NS => t!("before the recording began").to_owned(),
             time_ns => when(time_ns),
         },
     ));
     facts.push((
-        "Freed",
+        t!("Freed"),
         match (allocation.free_requested_ns, allocation.free_completed_ns) {
-            (NEVER_NS, NEVER_NS) => "not by the end of the recording".to_owned(),
+            (NEVER_NS, NEVER_NS) => t!("not by the end of the recording").to_owned(),
             (asked_ns, NEVER_NS) => {
-                format!("asked for at {}, still waits for a stream", format_offset(asked_ns, start_ns))
+                t!("asked for at {time}, still waits for a stream", time = format_offset(asked_ns, start_ns))
             }
             (_, time_ns) => when(time_ns),
         },
     ));
     if allocation.alloc_ns != BEFORE_NS && allocation.free_completed_ns != NEVER_NS {
         let lifetime_ns = allocation.free_completed_ns.saturating_sub(allocation.alloc_ns);
-        facts.push(("Lifetime", format_duration(lifetime_ns)));
+        facts.push((t!("Lifetime"), format_duration(lifetime_ns)));
     }
     if let Some(step) = process.steps.get(allocation.step as usize) {
-        facts.push(("Step", step.number.to_string()));
+        facts.push((t!("Step"), step.number.to_string()));
     }
     facts.extend(op_facts(scene, row.process, &allocation));
     for (flag, text) in [
-        (AllocationFlags::LINKED, "seen by trace and snapshot"),
-        (AllocationFlags::TRACE_ONLY, "known from the trace alone"),
-        (AllocationFlags::GUESSED_PAIR, "alloc and free paired by size and order"),
-        (AllocationFlags::FREE_LOST, "its free was not recorded"),
+        (AllocationFlags::LINKED, t!("seen by trace and snapshot")),
+        (AllocationFlags::TRACE_ONLY, t!("known from the trace alone")),
+        (AllocationFlags::GUESSED_PAIR, t!("alloc and free paired by size and order")),
+        (AllocationFlags::FREE_LOST, t!("its free was not recorded")),
     ] {
         if allocation.flags.contains(flag) {
-            facts.push(("Evidence", text.to_owned()));
+            facts.push((t!("Evidence"), text.to_owned()));
         }
     }
     table(ui, scene, "facts", &facts);
@@ -146,7 +153,7 @@ fn allocations(ui: &mut Ui, scene: &mut Scene<'_>, rows: &[RowRef]) {
     ui.add_space(6.0);
     for &row in rows.iter().take(MAX_LISTED) {
         let allocation = row.get(&index.session);
-        let call_site = index.label(index.call_site(row.process, allocation.stack));
+        let call_site = label_words(index.label(index.call_site(row.process, allocation.stack)));
         let text = format!("{}  {call_site}", format_bytes(allocation.size_bytes));
         let button = ui.add(egui::Button::new(text).wrap()).on_hover_text(t!("See it alone"));
         if button.clicked() {
@@ -163,46 +170,49 @@ fn op_facts(scene: &Scene<'_>, process: ProcessId, allocation: &Allocation) -> V
     let strings = &scene.data.session().process(process).strings;
     let phase = match op.phase {
         Phase::Unknown => "",
-        Phase::Forward => "forward",
-        Phase::Backward => "backward",
-        Phase::Optimizer => "optimizer",
+        Phase::Forward => t!("forward"),
+        Phase::Backward => t!("backward"),
+        Phase::Optimizer => t!("optimizer"),
     };
-    let from_stack = if op.is_from_stack { "read from the Python stack" } else { "" };
+    let from_stack = if op.is_from_stack { t!("read from the Python stack") } else { "" };
     let mut facts: Vec<(&'static str, String)> = [
-        ("Outer op", op.outer),
-        ("Forward op", op.forward),
-        ("Shapes", op.shapes),
-        ("Types", op.dtypes),
-        ("Tensor", op.inferred_tensor),
-        ("Why", op.inferred_rule),
-        ("Module", op.module),
-        ("Annotation", op.annotation),
+        (t!("Outer op"), op.outer),
+        (t!("Forward op"), op.forward),
+        (t!("Shapes"), op.shapes),
+        (t!("Types"), op.dtypes),
+        (t!("Tensor"), op.inferred_tensor),
+        (t!("Why"), op.inferred_rule),
+        (t!("Module"), op.module),
+        (t!("Annotation"), op.annotation),
     ]
     .into_iter()
     .map(|(name, id)| (name, strings.get(id).to_owned()))
     .collect();
-    facts.push(("Phase", phase.to_owned()));
-    facts.push(("Op", from_stack.to_owned()));
+    facts.push((t!("Phase"), phase.to_owned()));
+    facts.push((t!("Op"), from_stack.to_owned()));
     facts.retain(|(_, text)| !text.is_empty());
     facts
 }
 
 fn group(ui: &mut Ui, scene: &mut Scene<'_>, group: &Group) {
     ui.label(RichText::new(format_bytes(group.bytes)).size(20.0).strong());
-    ui.add(Label::new(RichText::new(&group.key).strong()).wrap());
+    ui.add(Label::new(RichText::new(label_words(&group.key)).strong()).wrap());
     let mut facts = vec![
-        ("Bytes", format_bytes_exact(group.bytes)),
-        ("Count", format_count(group.count)),
-        ("Call site", group.call_site.clone()),
+        (t!("Bytes"), format_bytes_exact(group.bytes)),
+        (t!("Count"), format_count(group.count)),
+        (t!("Call site"), label_words(&group.call_site).into_owned()),
     ];
     if let Some((first, last)) = group.steps {
-        facts.push(("Steps", if first == last { first.to_string() } else { format!("{first} to {last}") }));
-        facts.push(("Per step", format_bytes(group.per_step_bytes)));
+        facts.push((
+            t!("Steps"),
+            if first == last { first.to_string() } else { t!("{first} to {last}", first, last) },
+        ));
+        facts.push((t!("Per step"), format_bytes(group.per_step_bytes)));
     }
-    facts.push(("Ops", group.ops.join(", ")));
+    facts.push((t!("Ops"), group.ops.iter().map(|op| label_words(op)).collect::<Vec<_>>().join(", ")));
     table(ui, scene, "group facts", &facts);
     ui.horizontal_wrapped(|ui| {
-        if ui.button("Copy stack").clicked() {
+        if ui.button(t!("Copy stack")).clicked() {
             scene.ask(Command::Copy(scene.data.index.stack_lines(group.stack.0, group.stack.1).join("\n")));
         }
     });
@@ -218,7 +228,7 @@ fn difference(ui: &mut Ui, scene: &mut Scene<'_>, key: &str) {
         return;
     };
     ui.label(RichText::new(format_delta_bytes(found.delta_bytes())).size(20.0).strong());
-    ui.add(Label::new(RichText::new(key).strong()).wrap());
+    ui.add(Label::new(RichText::new(label_words(key)).strong()).wrap());
     let side = |side: &Side| {
         t!(
             "{size} in {count}",
@@ -246,32 +256,33 @@ fn difference(ui: &mut Ui, scene: &mut Scene<'_>, key: &str) {
 fn finding(ui: &mut Ui, scene: &mut Scene<'_>, finding: &Finding) {
     ui.add(Label::new(RichText::new(&finding.title).size(16.0).strong()).wrap());
     ui.horizontal_wrapped(|ui| {
-        if ui.button("Show its range").clicked() {
+        if ui.button(t!("Show its range")).clicked() {
             scene.ask(Command::RevealSelected);
         }
-        if ui.button("Copy").clicked() {
+        if ui.button(t!("Copy")).clicked() {
             scene.ask(Command::Copy(text_of(finding)));
         }
     });
     let mut facts = vec![
-        ("Holds", format_bytes_exact(finding.bytes)),
-        ("Confidence", format!("{:.0}%", finding.confidence * 100.0)),
+        (t!("Holds"), format_bytes_exact(finding.bytes)),
+        (t!("Confidence"), format!("{:.0}%", finding.confidence * 100.0)),
     ];
     if finding.per_step_bytes > 0 {
-        facts.push(("Per step", format_bytes(finding.per_step_bytes)));
+        facts.push((t!("Per step"), format_bytes(finding.per_step_bytes)));
     }
     table(ui, scene, "finding facts", &facts);
-    section(ui, "Where", &finding.call_sites.join("\n"));
-    section(ui, "What to change", &finding.advice);
-    for (title, code) in [("Before", &finding.code_before), ("After", &finding.code_after)] {
+    let places: Vec<_> = finding.call_sites.iter().map(|site| label_words(site)).collect();
+    section(ui, t!("Where"), &places.join("\n"));
+    section(ui, t!("What to change"), &finding.advice);
+    for (title, code) in [(t!("Before"), &finding.code_before), (t!("After"), &finding.code_after)] {
         if !code.is_empty() {
             ui.add_space(6.0);
             ui.weak(title);
             ui.add(Label::new(RichText::new(code).monospace()).wrap());
         }
     }
-    section(ui, "Why", &finding.evidence.join("\n"));
-    section(ui, "What would confirm it", &finding.confirm);
+    section(ui, t!("Why"), &finding.evidence.join("\n"));
+    section(ui, t!("What would confirm it"), &finding.confirm);
 }
 
 fn text_of(finding: &Finding) -> String {
@@ -309,9 +320,9 @@ fn stack(ui: &mut Ui, scene: &mut Scene<'_>, process: ProcessId, stack: StackId)
     let index = scene.data.index.clone();
     let tables = scene.data.session().process(process);
     ui.add_space(8.0);
-    ui.strong("Python stack, innermost first");
+    ui.strong(t!("Python stack, innermost first"));
     if stack.is_empty() {
-        ui.weak("not recorded: work of the autograd thread has none");
+        ui.weak(t!("not recorded: work of the autograd thread has none"));
         return;
     }
     let shows_all = scene.state.settings.shows_all_frames;
@@ -319,7 +330,9 @@ fn stack(ui: &mut Ui, scene: &mut Scene<'_>, process: ProcessId, stack: StackId)
     let hidden = tables.stacks.frames(stack).count() - index.frames(process, stack, false).len();
     if hidden > 0 {
         let mut is_on = shows_all;
-        if ui.checkbox(&mut is_on, format!("Show {} more C++ frames", format_count(hidden as u64))).clicked()
+        if ui
+            .checkbox(&mut is_on, t!("Show {count} more C++ frames", count = format_count(hidden as u64)))
+            .clicked()
         {
             scene.ask(Command::ToggleAllFrames);
         }

@@ -14,6 +14,7 @@ use super::session_file;
 use super::state::{Dialog, ExportForm, Note, SettingsForm, State, Tone};
 use super::theme::Palette;
 use crate::report::{self, Format, Replacement};
+use crate::text::{say, t};
 
 /// A system dialog that answers sooner was never shown: there is none on this machine.
 const TOO_QUICK: Duration = Duration::from_millis(60);
@@ -79,7 +80,7 @@ impl App {
         let ask = self.picker;
         match Worker::start("file dialog", self.wake(ctx), move || ask(what)) {
             Ok(worker) => self.picking = Some(worker),
-            Err(error) => self.say(ctx, Tone::Error, format!("no thread for the file dialog: {error}")),
+            Err(error) => self.say(ctx, Tone::Error, t!("no thread for the file dialog: {error}", error)),
         }
     }
 
@@ -102,7 +103,7 @@ impl App {
         };
         match Worker::start("report", self.wake(ctx), write) {
             Ok(worker) => self.exporting = Some(worker),
-            Err(error) => self.say(ctx, Tone::Error, format!("no thread for the report: {error}")),
+            Err(error) => self.say(ctx, Tone::Error, t!("no thread for the report: {error}", error)),
         }
     }
 
@@ -114,7 +115,11 @@ impl App {
                 Picked::Report(form) => self.state.dialog = Some(Dialog::Export(form)),
                 Picked::Nothing => {}
                 Picked::Missing(Pick::Report(_)) => {
-                    self.say(ctx, Tone::Warning, "this system shows no file dialog; type the path instead");
+                    self.say(
+                        ctx,
+                        Tone::Warning,
+                        t!("this system shows no file dialog; type the path instead"),
+                    );
                 }
                 Picked::Missing(_) => self.state.dialog = Some(Dialog::OpenPath(String::new())),
             }
@@ -123,17 +128,17 @@ impl App {
             self.asking_sql = None;
             self.state.sql.is_running = false;
             self.state.sql.answer =
-                Some(result.unwrap_or_else(|()| Err("the statement could not be answered".to_owned())));
+                Some(result.unwrap_or_else(|()| Err(t!("the statement could not be answered").to_owned())));
         }
         if let Some(result) = self.exporting.as_ref().and_then(Worker::poll) {
             self.exporting = None;
             match result {
                 Ok(Ok(path)) => {
                     self.state.dialog = None;
-                    self.say(ctx, Tone::Good, format!("Written: {}", path.display()));
+                    self.say(ctx, Tone::Good, t!("Written: {path}", path = path.display()));
                 }
                 Ok(Err(error)) => self.say(ctx, Tone::Error, error),
-                Err(()) => self.say(ctx, Tone::Error, "the file could not be made; nothing was written"),
+                Err(()) => self.say(ctx, Tone::Error, t!("the file could not be made; nothing was written")),
             }
         }
     }
@@ -144,13 +149,13 @@ pub fn ask_system(what: Pick) -> Picked {
     let asked = Instant::now();
     let dialog = rfd::FileDialog::new();
     let answer = match &what {
-        Pick::Files => dialog.set_title("Open files").pick_files().map(Picked::Open),
+        Pick::Files => dialog.set_title(t!("Open files")).pick_files().map(Picked::Open),
         Pick::Folder => {
-            dialog.set_title("Open folder").pick_folder().map(|folder| Picked::Open(vec![folder]))
+            dialog.set_title(t!("Open folder")).pick_folder().map(|folder| Picked::Open(vec![folder]))
         }
         Pick::Report(form) => {
             let extension = form.format.extension();
-            let dialog = dialog.set_title("Export report").add_filter(form.format.label(), &[extension]);
+            let dialog = dialog.set_title(t!("Export report")).add_filter(form.format.label(), &[extension]);
             let path = dialog.set_file_name(format!("vramscope-report.{extension}")).save_file();
             path.map(|path| Picked::Report(ExportForm { path: path.display().to_string(), ..form.clone() }))
         }
@@ -180,7 +185,7 @@ pub fn show(ctx: &Context, state: &State, is_exporting: bool, commands: &mut Vec
         }
         if matches!(dialog, Dialog::Keys | Dialog::About | Dialog::Log) {
             ui.add_space(8.0);
-            if ui.button("Close").clicked() {
+            if ui.button(t!("Close")).clicked() {
                 commands.push(Command::CloseDialog);
             }
         }
@@ -191,14 +196,14 @@ pub fn show(ctx: &Context, state: &State, is_exporting: bool, commands: &mut Vec
 }
 
 fn show_keys(ui: &mut Ui) {
-    ui.heading("Keys");
+    ui.heading(t!("Keys"));
     for (title, lines) in keys::SHEET {
         ui.add_space(6.0);
-        ui.strong(*title);
+        ui.strong(say(title));
         egui::Grid::new(*title).num_columns(2).spacing([24.0, 3.0]).show(ui, |ui| {
             for (what, how) in *lines {
-                ui.label(*what);
-                ui.label(*how);
+                ui.label(say(what));
+                ui.label(say(how));
                 ui.end_row();
             }
         });
@@ -207,17 +212,17 @@ fn show_keys(ui: &mut Ui) {
 
 fn show_about(ui: &mut Ui) {
     ui.heading("vramscope");
-    ui.label(format!("Version {}", env!("VRAMSCOPE_VERSION")));
-    ui.label("Shows what is holding your GPU memory.");
-    ui.label("MIT or Apache-2.0");
+    ui.label(t!("Version {version}", version = env!("VRAMSCOPE_VERSION")));
+    ui.label(t!("Shows what is holding your GPU memory."));
+    ui.label(t!("MIT or Apache-2.0"));
 }
 
 fn show_log(ui: &mut Ui, state: &State) {
-    ui.heading("Log");
+    ui.heading(t!("Log"));
     egui::ScrollArea::vertical().max_height(360.0).show(ui, |ui| {
         let palette = Palette::of(ui.visuals());
         if state.messages.is_empty() {
-            ui.weak("Nothing was said yet.");
+            ui.weak(t!("Nothing was said yet."));
         }
         for message in &state.messages {
             let color = match message.tone {
@@ -232,28 +237,30 @@ fn show_log(ui: &mut Ui, state: &State) {
 
 fn show_open_path(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
     if let Some(text) =
-        ask_text(ui, ["Open path", "File or folder", "Open"], path, Dialog::OpenPath, commands)
+        ask_text(ui, [t!("Open path"), t!("File or folder"), t!("Open")], path, Dialog::OpenPath, commands)
     {
         commands.push(Command::Open(vec![PathBuf::from(text)]));
     }
 }
 
 fn show_save_session(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
-    let words = ["Save session", "Path", "Save"];
+    let words = [t!("Save session"), t!("Path"), t!("Save")];
     if let Some(text) = ask_text(ui, words, path, Dialog::SaveSession, commands) {
         commands.push(Command::SaveSession(PathBuf::from(text).with_extension(session_file::EXTENSION)));
     }
 }
 
 fn show_save_table(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
-    if let Some(text) = ask_text(ui, ["Save table", "Path", "Save"], path, Dialog::SaveTable, commands) {
+    if let Some(text) =
+        ask_text(ui, [t!("Save table"), t!("Path"), t!("Save")], path, Dialog::SaveTable, commands)
+    {
         commands.push(Command::SaveTable(PathBuf::from(text)));
     }
 }
 
 fn show_add_note(ui: &mut Ui, time_ns: i64, text: &str, commands: &mut Vec<Command>) {
     let again = |text| Dialog::AddNote(time_ns, text);
-    if let Some(text) = ask_text(ui, ["Add note", "Note", "Add"], text, again, commands) {
+    if let Some(text) = ask_text(ui, [t!("Add note"), t!("Note"), t!("Add")], text, again, commands) {
         commands.push(Command::AddNote(Note { time_ns, text }));
     }
 }
@@ -282,7 +289,7 @@ fn ask_text(
     let is_confirmed = ui
         .horizontal(|ui| {
             let button = ui.add_enabled(has_text, egui::Button::new(confirm));
-            if ui.button("Cancel").clicked() {
+            if ui.button(t!("Cancel")).clicked() {
                 commands.push(Command::CloseDialog);
             }
             button.clicked() || (is_entered && has_text)
@@ -296,18 +303,18 @@ fn ask_text(
 
 fn show_settings(ui: &mut Ui, form: &SettingsForm, commands: &mut Vec<Command>) {
     let mut now = form.clone();
-    ui.heading("Settings");
+    ui.heading(t!("Settings"));
     ui.add_space(6.0);
-    let label =
-        ui.label("Your own code although it lies in an installed package: a part of its path, one a line");
+    let label = ui
+        .label(t!("Your own code although it lies in an installed package: a part of its path, one a line"));
     let field = egui::TextEdit::multiline(&mut now.user_code).desired_rows(3).desired_width(f32::INFINITY);
     ui.add(field).labelled_by(label.id);
     ui.add_space(6.0);
-    let label = ui.label("A regular expression that finds memory figures in logs of your own");
+    let label = ui.label(t!("A regular expression that finds memory figures in logs of your own"));
     let field = egui::TextEdit::singleline(&mut now.log_pattern).desired_width(f32::INFINITY);
     ui.add(field.hint_text(r"step (?P<step>\d+) .* vram (?P<allocated>[\d.]+ ?GB)")).labelled_by(label.id);
     ui.weak(
-        "Groups named allocated, reserved, max_allocated, max_reserved, mem and step; one group without a name is allocated memory.",
+        t!("Groups named allocated, reserved, max_allocated, max_reserved, mem and step; one group without a name is allocated memory."),
     );
     let wrong = Some(now.log_pattern.trim())
         .filter(|pattern| !pattern.is_empty())
@@ -322,10 +329,10 @@ fn show_settings(ui: &mut Ui, form: &SettingsForm, commands: &mut Vec<Command>) 
     }
     ui.add_space(8.0);
     ui.horizontal(|ui| {
-        if ui.add_enabled(wrong.is_none(), egui::Button::new("Apply")).clicked() {
+        if ui.add_enabled(wrong.is_none(), egui::Button::new(t!("Apply"))).clicked() {
             commands.push(Command::Set(now));
         }
-        if ui.button("Cancel").clicked() {
+        if ui.button(t!("Cancel")).clicked() {
             commands.push(Command::CloseDialog);
         }
     });
@@ -339,8 +346,8 @@ fn show_export(
     commands: &mut Vec<Command>,
 ) {
     let mut now = form.clone();
-    ui.heading("Export report");
-    ui.label("What the range keeps, grouped as the window shows it, with findings and advice.");
+    ui.heading(t!("Export report"));
+    ui.label(t!("What the range keeps, grouped as the window shows it, with findings and advice."));
     ui.add_space(6.0);
     ui.horizontal(|ui| {
         for format in Format::ALL {
@@ -352,7 +359,7 @@ fn show_export(
     });
     let mut is_entered = false;
     ui.horizontal(|ui| {
-        let label = ui.label("Path");
+        let label = ui.label(t!("Path"));
         let field = egui::TextEdit::singleline(&mut now.path).desired_width(400.0);
         let response = ui.add(field).labelled_by(label.id);
         is_entered = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
@@ -364,11 +371,11 @@ fn show_export(
         {
             now.format = format;
         }
-        if ui.button("Browse…").clicked() {
+        if ui.button(t!("Browse…")).clicked() {
             commands.push(Command::AskForReportPath(now.clone()));
         }
     });
-    let redact = ui.checkbox(&mut now.redact, "Replace names of users, hosts and folders");
+    let redact = ui.checkbox(&mut now.redact, t!("Replace names of users, hosts and folders"));
     if redact.changed()
         && let Some(data) = &state.data
     {
@@ -381,14 +388,14 @@ fn show_export(
     ui.add_space(8.0);
     ui.horizontal(|ui| {
         let can_write = !is_exporting && !now.path.trim().is_empty();
-        if ui.add_enabled(can_write, egui::Button::new("Export")).clicked() || (can_write && is_entered) {
+        if ui.add_enabled(can_write, egui::Button::new(t!("Export"))).clicked() || (can_write && is_entered) {
             commands.push(Command::Export(now));
         }
-        if ui.button("Cancel").clicked() {
+        if ui.button(t!("Cancel")).clicked() {
             commands.push(Command::CloseDialog);
         }
         if is_exporting {
-            ui.weak("Writing…");
+            ui.weak(t!("Writing…"));
         }
     });
 }
@@ -398,7 +405,7 @@ fn show_replaced(ui: &mut Ui, replaced: &[Replacement]) {
     if replaced.is_empty() {
         return;
     }
-    ui.weak("Replaced everywhere, other folders besides; names of your code stay:");
+    ui.weak(t!("Replaced everywhere, other folders besides; names of your code stay:"));
     egui::ScrollArea::vertical().max_height(140.0).show(ui, |ui| {
         egui::Grid::new("replaced").num_columns(2).spacing([12.0, 2.0]).show(ui, |ui| {
             for Replacement { original, word, .. } in replaced {

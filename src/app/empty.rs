@@ -6,31 +6,34 @@ use super::command::Command;
 use super::opening::Opening;
 use super::settings::Settings;
 use super::state::Dialog;
+use crate::text::{msg, say, t};
 
 /// The samples: folder and words.
-pub const SAMPLES: [(&str, &str); 2] =
-    [("val_without_no_grad", "Sample: a validation loop that leaks"), ("healthy", "Sample: a healthy run")];
+pub const SAMPLES: [(&str, &str); 2] = [
+    ("val_without_no_grad", msg!("Sample: a validation loop that leaks")),
+    ("healthy", msg!("Sample: a healthy run")),
+];
 
 /// How each kind of file is made: what, what it tells, the code.
 const RECIPES: &[(&str, &str, &str)] = &[
     (
-        "Memory snapshot",
-        "every allocation with its Python stack",
+        msg!("Memory snapshot"),
+        msg!("every allocation with its Python stack"),
         "torch.cuda.memory._record_memory_history()\n# … train some steps …\ntorch.cuda.memory._dump_snapshot(\"snapshot.pickle\")",
     ),
     (
-        "Profiler trace",
-        "ops, shapes, modules and steps",
+        msg!("Profiler trace"),
+        msg!("ops, shapes, modules and steps"),
         "with torch.profiler.profile(profile_memory=True, with_stack=True,\n                            record_shapes=True, with_modules=True) as p:\n    …  # train some steps, p.step() after each\np.export_chrome_trace(\"trace.json.gz\")",
     ),
     (
-        "nvidia-smi log",
-        "what the driver sees, per GPU and per process",
+        msg!("nvidia-smi log"),
+        msg!("what the driver sees, per GPU and per process"),
         "nvidia-smi --query-gpu=timestamp,index,memory.used,memory.total --format=csv -lms 200 > gpu.csv",
     ),
     (
-        "Anything else",
-        "memory summaries, training logs with printed memory figures, py-spy stacks",
+        msg!("Anything else"),
+        msg!("memory summaries, training logs with printed memory figures, py-spy stacks"),
         "print(torch.cuda.memory_summary())",
     ),
 ];
@@ -49,30 +52,30 @@ pub fn show(
                 ui.set_max_width(760.0);
                 ui.add_space(28.0);
                 if opening.is_some() || is_building {
-                    ui.heading("Opening");
+                    ui.heading(t!("Opening"));
                     ui.add_space(12.0);
                     show_progress(ui, opening, is_building, commands);
                     return;
                 }
-                ui.label(RichText::new("What is holding your GPU memory?").size(26.0).strong());
+                ui.label(RichText::new(t!("What is holding your GPU memory?")).size(26.0).strong());
                 ui.add_space(8.0);
-                ui.label("Drop the files that a run left behind, or its folder. Files of one run belong together: they share one time axis.");
+                ui.label(t!("Drop the files that a run left behind, or its folder. Files of one run belong together: they share one time axis."));
                 if std::env::var_os("WAYLAND_DISPLAY").is_some_and(|value| !value.is_empty()) {
-                    ui.label(RichText::new("Under Wayland files can't be dropped yet: use Open, a path, or arguments on the command line.").weak());
+                    ui.label(RichText::new(t!("Under Wayland files can't be dropped yet: use Open, a path, or arguments on the command line.")).weak());
                 }
                 ui.add_space(14.0);
                 ui.horizontal_wrapped(|ui| {
-                    if ui.button("Open files…").clicked() {
+                    if ui.button(t!("Open files…")).clicked() {
                         commands.push(Command::AskForFiles);
                     }
-                    if ui.button("Open folder…").clicked() {
+                    if ui.button(t!("Open folder…")).clicked() {
                         commands.push(Command::AskForFolder);
                     }
-                    if ui.button("Open path…").clicked() {
+                    if ui.button(t!("Open path…")).clicked() {
                         commands.push(Command::ShowDialog(Dialog::OpenPath(String::new())));
                     }
                     for (name, text) in SAMPLES {
-                        if ui.button(text).clicked() {
+                        if ui.button(say(text)).clicked() {
                             commands.push(Command::OpenSample(name));
                         }
                     }
@@ -80,7 +83,7 @@ pub fn show(
                 recent(ui, settings, commands);
                 ui.add_space(18.0);
                 for (what, tells, code) in RECIPES {
-                    recipe(ui, what, tells, code, commands);
+                    recipe(ui, say(what), say(tells), code, commands);
                 }
             });
         });
@@ -93,7 +96,7 @@ fn recent(ui: &mut Ui, settings: &Settings, commands: &mut Vec<Command>) {
     }
     ui.add_space(10.0);
     ui.horizontal_wrapped(|ui| {
-        ui.label("Recent");
+        ui.label(t!("Recent"));
         for path in settings.recent.iter().take(6) {
             let name = path
                 .file_name()
@@ -114,7 +117,7 @@ fn recipe(ui: &mut Ui, what: &str, tells: &str, code: &str, commands: &mut Vec<C
                 ui.strong(what);
                 ui.weak(tells);
                 ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                    if ui.small_button("Copy").accessible_name(format!("Copy: {what}")).clicked() {
+                    if ui.small_button(t!("Copy")).accessible_name(t!("Copy: {what}", what)).clicked() {
                         commands.push(Command::Copy(code.to_owned()));
                     }
                 });
@@ -130,8 +133,8 @@ pub fn show_progress(ui: &mut Ui, opening: Option<&Opening>, is_building: bool, 
         let open: Vec<_> = opening.files.iter().enumerate().filter(|(_, file)| !file.is_done).collect();
         for &(at, file) in open.iter().take(12) {
             ui.horizontal(|ui| {
-                let cancel = ui.small_button("×").on_hover_text("Stop reading this file");
-                if cancel.accessible_name(format!("Cancel {}", file.name())).clicked() {
+                let cancel = ui.small_button("×").on_hover_text(t!("Stop reading this file"));
+                if cancel.accessible_name(t!("Cancel {name}", name = file.name())).clicked() {
                     commands.push(Command::CancelFile(at));
                 }
                 let bar = egui::ProgressBar::new(file.progress.share()).show_percentage();
@@ -140,14 +143,14 @@ pub fn show_progress(ui: &mut Ui, opening: Option<&Opening>, is_building: bool, 
             });
         }
         if open.len() > 12 {
-            ui.label(format!("and {} more", open.len() - 12));
+            ui.label(t!("and {count} more", count = open.len() - 12));
         }
-        if open.len() > 1 && ui.button("Cancel all").clicked() {
+        if open.len() > 1 && ui.button(t!("Cancel all")).clicked() {
             commands.push(Command::CancelAll);
         }
     }
     if is_building {
-        ui.label("Putting the files on one time axis");
+        ui.label(t!("Putting the files on one time axis"));
     }
 }
 
@@ -161,8 +164,11 @@ pub fn show_drop_hint(ctx: &Context) {
     let painter = ctx.layer_painter(layer);
     let rect = ctx.content_rect();
     painter.rect_filled(rect, 0, egui::Color32::from_black_alpha(200));
-    let text =
-        if hovered == 1 { "Drop to add this to the session" } else { "Drop to add these to the session" };
+    let text = if hovered == 1 {
+        t!("Drop to add this to the session")
+    } else {
+        t!("Drop to add these to the session")
+    };
     let font = egui::FontId::proportional(24.0);
     painter.text(rect.center(), Align2::CENTER_CENTER, text, font, egui::Color32::WHITE);
 }

@@ -1,5 +1,6 @@
 //! The text that tables are filtered by.
 
+use crate::text::t;
 use regex::Regex;
 
 /// Words that must all be there, in any order and case: `conv backward`. `-word` must not be there; `/…/` is a regular
@@ -31,7 +32,8 @@ impl Filter {
             if let Some(pattern) = term.strip_prefix('/') {
                 let end = pattern.find('/').unwrap_or(pattern.len());
                 let regex = regex::RegexBuilder::new(&pattern[..end]).case_insensitive(true).build();
-                let regex = regex.map_err(|_| format!("not a regular expression: {}", &pattern[..end]))?;
+                let regex = regex
+                    .map_err(|_| t!("not a regular expression: {pattern}", pattern = &pattern[..end]))?;
                 terms.push((is_wanted, Term::Pattern(regex)));
                 rest = pattern.get(end + 1..).unwrap_or("").trim_start();
             } else {

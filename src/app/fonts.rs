@@ -1,17 +1,23 @@
 //! The font of Chinese texts. File names and the user's own text can hold any character: those come from the system's
 //! fonts, which eframe looks up.
 
-use egui::epaint::text::{FontInsert, FontPriority, InsertFontFamily};
-use egui::{FontData, FontFamily};
+use std::sync::Arc;
 
+use egui::{FontData, FontDefinitions};
+
+const NAME: &str = "Noto Sans SC";
 /// The glyphs of all Chinese texts; `assets/fonts/make_subset.py` makes it.
 const CHINESE: &[u8] = include_bytes!("../../assets/fonts/NotoSansSC-subset.otf");
 
-/// Adds the font behind the others.
+/// Adds the font behind those of Latin text, and before those of emoji, which have some full-width signs of their own.
 pub fn install(ctx: &egui::Context) {
-    let families = [FontFamily::Proportional, FontFamily::Monospace]
-        .map(|family| InsertFontFamily { family, priority: FontPriority::Lowest });
-    ctx.add_font(FontInsert::new("Noto Sans SC", FontData::from_static(CHINESE), families.to_vec()));
+    let mut fonts = FontDefinitions::default();
+    fonts.font_data.insert(NAME.to_owned(), Arc::new(FontData::from_static(CHINESE)));
+    for names in fonts.families.values_mut() {
+        let at = names.iter().position(|name| name.to_lowercase().contains("emoji")).unwrap_or(names.len());
+        names.insert(at, NAME.to_owned());
+    }
+    ctx.set_fonts(fonts);
 }
 
 #[cfg(test)]

@@ -4,41 +4,42 @@ use egui::{Context, Event, Key, Modifiers};
 
 use super::command::Command;
 use super::state::{Dialog, State, Tab};
+use crate::text::msg;
 
 /// The sheet: what, and by which keys or mouse buttons.
 pub const SHEET: &[(&str, &[(&str, &str)])] = &[
     (
-        "Range",
+        msg!("Range"),
         &[
-            ("Brush a range", "drag on any track"),
-            ("Move an edge, or the whole range", "drag the edge, or its band in the ruler"),
-            ("Extend to the pointer", "Shift+click"),
-            ("Next, previous step", "] and ["),
-            ("Suggested growth", "G"),
-            ("Clear", "Esc"),
+            (msg!("Brush a range"), msg!("drag on any track")),
+            (msg!("Move an edge, or the whole range"), msg!("drag the edge, or its band in the ruler")),
+            (msg!("Extend to the pointer"), msg!("Shift+click")),
+            (msg!("Next, previous step"), msg!("] and [")),
+            (msg!("Suggested growth"), "G"),
+            (msg!("Clear"), "Esc"),
         ],
     ),
     (
-        "View",
+        msg!("View"),
         &[
-            ("Zoom at the pointer", "wheel, or W and S"),
-            ("Pan", "middle drag or Shift+drag, A and D, arrows"),
-            ("Fit the range", "F"),
-            ("Fit everything", "Home, or double click"),
-            ("Back and forward", "Alt+Left, Alt+Right"),
-            ("Go to the peak", "P"),
+            (msg!("Zoom at the pointer"), msg!("wheel, or W and S")),
+            (msg!("Pan"), msg!("middle drag or Shift+drag, A and D, arrows")),
+            (msg!("Fit the range"), "F"),
+            (msg!("Fit everything"), msg!("Home, or double click")),
+            (msg!("Back and forward"), msg!("Alt+Left, Alt+Right")),
+            (msg!("Go to the peak"), "P"),
         ],
     ),
     (
-        "Everything else",
+        msg!("Everything else"),
         &[
-            ("Open files", "Ctrl+O"),
-            ("Export a report", "Ctrl+S"),
-            ("Filter the table", "Ctrl+F"),
-            ("Undo, redo", "Ctrl+Z, Ctrl+Shift+Z"),
-            ("Tabs", "1 to 8"),
-            ("Select several blocks or rows", "Ctrl+click"),
-            ("This sheet", "? or F1"),
+            (msg!("Open files"), "Ctrl+O"),
+            (msg!("Export a report"), "Ctrl+S"),
+            (msg!("Filter the table"), "Ctrl+F"),
+            (msg!("Undo, redo"), "Ctrl+Z, Ctrl+Shift+Z"),
+            (msg!("Tabs"), msg!("1 to 8")),
+            (msg!("Select several blocks or rows"), msg!("Ctrl+click")),
+            (msg!("This sheet"), msg!("? or F1")),
         ],
     ),
 ];

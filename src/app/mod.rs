@@ -51,7 +51,7 @@ use timeline::{MapQuestion, Mapper};
 
 use crate::align::Opened;
 use crate::analysis::MapRequest;
-use crate::text::Language;
+use crate::text::{Language, t};
 
 /// Files dropped together may come in several frames: this long after the last one they are opened.
 const DROP_WAIT_S: f64 = 0.1;
@@ -66,9 +66,9 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 pub fn run(paths: Vec<PathBuf>, language: Option<Language>) -> anyhow::Result<()> {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if cfg!(target_os = "linux") && !set("DISPLAY") && !set("WAYLAND_DISPLAY") {
-        anyhow::bail!(
+        anyhow::bail!(t!(
             "there is no display to show a window on; `vramscope report FILE...` needs none and gives the same figures"
-        );
+        ));
     }
     let icon = eframe::icon_data::from_png_bytes(include_bytes!("../../assets/icon.png")).unwrap_or_default();
     let options = eframe::NativeOptions {
@@ -90,14 +90,18 @@ pub fn run(paths: Vec<PathBuf>, language: Option<Language>) -> anyhow::Result<()
             .unwrap_or_default();
         language.unwrap_or_else(|| app.state.settings.language()).speak();
         if creation.storage.is_none() {
-            let text =
-                "the home folder can't be written to, so that settings are forgotten when the window closes";
+            let text = t!(
+                "the home folder can't be written to, so that settings are forgotten when the window closes"
+            );
             app.say(&creation.egui_ctx, state::Tone::Warning, text);
         }
         Ok(Box::new(Window(app)) as Box<dyn eframe::App>)
     };
     eframe::run_native("vramscope", options, Box::new(start)).map_err(|error| {
-        anyhow::anyhow!("the window can't be shown ({error}); `vramscope report FILE...` needs none")
+        anyhow::anyhow!(t!(
+            "the window can't be shown ({error}); `vramscope report FILE...` needs none",
+            error
+        ))
     })
 }
 
@@ -305,7 +309,7 @@ impl App {
     fn start_opening(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
         match Opening::start(paths, self.state.settings.log_pattern(), self.wake(ctx)) {
             Ok(opening) => self.opening = Some(opening),
-            Err(error) => self.say(ctx, Tone::Error, format!("no thread to read files on: {error}")),
+            Err(error) => self.say(ctx, Tone::Error, t!("no thread to read files on: {error}", error)),
         }
     }
 
@@ -321,7 +325,7 @@ impl App {
         let mut changed =
             now.iter().filter(|&(path, time)| self.modified.get(path).is_some_and(|old| old != time));
         if let Some((path, _)) = changed.next() {
-            let text = format!("changed on disk, File > Reload all reads it again: {}", path.display());
+            let text = t!("changed on disk, File > Reload all reads it again: {path}", path = path.display());
             self.say(ctx, Tone::Warning, text);
         }
         self.modified = now;
@@ -361,9 +365,10 @@ impl App {
             self.say(ctx, Tone::Error, error);
         }
         if outcome.skipped > 0 {
-            let files = if outcome.skipped == 1 { "file" } else { "files" };
-            let text =
-                format!("{} {files} in the folder tell nothing of memory and were left out", outcome.skipped);
+            let text = match outcome.skipped {
+                1 => t!("1 file in the folder tells nothing of memory and was left out").to_owned(),
+                count => t!("{count} files in the folder tell nothing of memory and were left out", count),
+            };
             self.say(ctx, Tone::Warning, text);
         }
         if outcome.recordings.is_empty() {
@@ -427,7 +432,7 @@ impl App {
         if self.analyst.is_none() {
             match answers::start(self.wake(ctx)) {
                 Ok(analyst) => self.analyst = Some(analyst),
-                Err(error) => self.say(ctx, Tone::Error, format!("no thread for the analysis: {error}")),
+                Err(error) => self.say(ctx, Tone::Error, t!("no thread for the analysis: {error}", error)),
             }
         }
         let Some(analyst) = &mut self.analyst else { return };
@@ -465,7 +470,7 @@ impl App {
             match timeline::start_mapper(self.wake(ctx)) {
                 Ok(mapper) => self.mapper = Some(mapper),
                 Err(error) => {
-                    self.say(ctx, Tone::Error, format!("no thread for the allocation map: {error}"));
+                    self.say(ctx, Tone::Error, t!("no thread for the allocation map: {error}", error));
                 }
             }
         }

@@ -11,6 +11,7 @@ use crate::align::Opened;
 use crate::analysis::UserCode;
 use crate::import::{self, ImportError, Progress};
 use crate::model::Recording;
+use crate::text::t;
 
 /// How many files are read at once.
 const MAX_READERS: usize = 4;
@@ -204,7 +205,7 @@ impl Building {
             Ok(ready) => Some(Ok(ready)),
             Err(std::sync::mpsc::TryRecvError::Empty) => None,
             Err(std::sync::mpsc::TryRecvError::Disconnected) => {
-                Some(Err("the files could not be put together; the session is as it was"))
+                Some(Err(t!("the files could not be put together; the session is as it was")))
             }
         }
     }

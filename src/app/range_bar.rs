@@ -31,17 +31,17 @@ fn fields(ui: &mut Ui, scene: &mut Scene<'_>) {
     // What is being typed lives until Enter, Esc or another range.
     let typed: Option<([String; 2], TimeRange)> = ui.data(|data| data.get_temp(id));
     let mut texts = typed.filter(|(_, of)| *of == range).map_or_else(|| shown.clone(), |(texts, _)| texts);
-    let label = ui.strong("Range");
-    label.clone().on_hover_text("Type step:8, +1.25s, 40%, Unix seconds or an RFC 3339 time");
+    let label = ui.strong(t!("Range"));
+    label.clone().on_hover_text(t!("Type step:8, +1.25s, 40%, Unix seconds or an RFC 3339 time"));
     let mut is_entered = false;
     let mut is_editing = false;
-    for (text, name) in texts.iter_mut().zip(["Start of range", "End of range"]) {
+    for (at, (text, name)) in texts.iter_mut().zip([t!("Start of range"), t!("End of range")]).enumerate() {
         let field = egui::TextEdit::singleline(text).desired_width(88.0);
         let response = ui.add(field).accessible_name(name);
         is_entered |= response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
         is_editing |= response.has_focus();
-        if name.starts_with("Start") {
-            ui.label("to");
+        if at == 0 {
+            ui.label(t!("to"));
         }
     }
     let selection = scene.state.choices.selection;
@@ -59,7 +59,7 @@ fn fields(ui: &mut Ui, scene: &mut Scene<'_>) {
     let words = if scene.state.choices.range.is_some() {
         range_label(&data.index, selection, range)
     } else {
-        "the whole run; drag on a track to select a range".to_owned()
+        t!("the whole run; drag on a track to select a range").to_owned()
     };
     if !words.starts_with(['+', '−']) {
         ui.weak(words);
@@ -76,7 +76,7 @@ fn range_of(session: &Session, selection: Selection, texts: &[String; 2]) -> Res
         *time = time_of(session, selection, spec, is_end)?;
     }
     if times[0] > times[1] {
-        return Err("the range ends before it starts".to_owned());
+        return Err(t!("the range ends before it starts").to_owned());
     }
     Ok(TimeRange::new(times[0], times[1]))
 }
@@ -92,12 +92,20 @@ fn figures(ui: &mut Ui, scene: &Scene<'_>) {
     let answers = &scene.state.answers;
     let rises = answers.rises;
     for (name, rise, help) in [
-        ("Δ allocated", rises.allocated, "How much memory_allocated rose from the range's start to its end"),
-        ("Δ reserved", rises.reserved, "How much memory_reserved rose from the range's start to its end"),
         (
-            "Δ driver",
+            t!("Δ allocated"),
+            rises.allocated,
+            t!("How much memory_allocated rose from the range's start to its end"),
+        ),
+        (
+            t!("Δ reserved"),
+            rises.reserved,
+            t!("How much memory_reserved rose from the range's start to its end"),
+        ),
+        (
+            t!("Δ driver"),
             rises.driver,
-            "How much the driver's used memory rose from the range's start to its end",
+            t!("How much the driver's used memory rose from the range's start to its end"),
         ),
     ] {
         if let Some(rise) = rise {
@@ -107,16 +115,21 @@ fn figures(ui: &mut Ui, scene: &Scene<'_>) {
     ui.separator();
     let totals = answers.totals;
     for (name, total, help) in [
-        ("kept", totals.recording_end, "Allocated in the range and not freed by the end of the recording"),
-        ("kept at range end", totals.range_end, "Allocated in the range and not freed by its end"),
+        (
+            t!("kept"),
+            totals.recording_end,
+            t!("Allocated in the range and not freed by the end of the recording"),
+        ),
+        (t!("kept at range end"), totals.range_end, t!("Allocated in the range and not freed by its end")),
     ] {
-        let text = format!("{} in {}", format_bytes(total.bytes), format_count(total.count));
-        figure(ui, name, &text, &format!("{help}: {}", format_bytes_exact(total.bytes)));
+        let text =
+            t!("{bytes} in {count}", bytes = format_bytes(total.bytes), count = format_count(total.count));
+        figure(ui, name, &text, &t!("{help}: {bytes}", help, bytes = format_bytes_exact(total.bytes)));
     }
-    let help = "Allocated in the range minus freed in it, whoever allocated it";
-    figure(ui, "net", &format_delta_bytes(totals.net_bytes()), help);
+    let help = t!("Allocated in the range minus freed in it, whoever allocated it");
+    figure(ui, t!("net"), &format_delta_bytes(totals.net_bytes()), help);
     if scene.is_busy {
-        ui.weak("…").on_hover_text("Still working out the tabs");
+        ui.weak("…").on_hover_text(t!("Still working out the tabs"));
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::state::{Choices, Note, Placement};
 use crate::analysis::{FreeBy, GroupBy};
 use crate::model::TimeRange;
+use crate::text::t;
 
 /// The extension of such files.
 pub const EXTENSION: &str = "vramscope";
@@ -83,8 +84,13 @@ pub fn save(path: &Path, sources: &[PathBuf], choices: &Choices) -> Result<(), S
         notes: choices.notes.clone(),
     };
     let text = serde_json::to_vec_pretty(&file).map_err(|error| error.to_string())?;
-    crate::report::write_file(path, |file| Ok(file.write_all(&text)?))
-        .map_err(|error| format!("the session can't be written ({}): {}", error.root_cause(), path.display()))
+    crate::report::write_file(path, |file| Ok(file.write_all(&text)?)).map_err(|error| {
+        t!(
+            "the session can't be written ({cause}): {path}",
+            cause = error.root_cause(),
+            path = path.display()
+        )
+    })
 }
 
 /// Reads a session file.
@@ -97,9 +103,9 @@ pub fn load(path: &Path) -> Result<Loaded, String> {
     let file = open_regular(path).map_err(|error| failed(error.to_string()))?;
     file.take(MAX_BYTES).read_to_end(&mut text).map_err(|error| failed(error.to_string()))?;
     let file: SessionFile = serde_json::from_slice(&text)
-        .map_err(|error| failed(format!("not a session file, line {} can't be read", error.line())))?;
+        .map_err(|error| failed(t!("not a session file, line {line} can't be read", line = error.line())))?;
     if file.schema != SCHEMA {
-        return Err(failed(format!("a session file of another version ({})", file.schema)));
+        return Err(failed(t!("a session file of another version ({version})", version = file.schema)));
     }
     let folder = folder_of(path);
     let mut loaded = Loaded { paths: Vec::new(), choices: choices_of(&file), warnings: Vec::new() };
@@ -109,10 +115,12 @@ pub fn load(path: &Path) -> Result<Loaded, String> {
         match fingerprint(&whole) {
             Ok(now) if now == source.fingerprint => {}
             Ok(_) => {
-                loaded.warnings.push(format!("changed since the session was saved: {}", whole.display()));
+                loaded
+                    .warnings
+                    .push(t!("changed since the session was saved: {path}", path = whole.display()));
             }
             Err(_) => {
-                loaded.warnings.push(format!("no longer where it was: {}", whole.display()));
+                loaded.warnings.push(t!("no longer where it was: {path}", path = whole.display()));
                 continue;
             }
         }
@@ -150,7 +158,7 @@ fn folder_of(path: &Path) -> PathBuf {
 /// Opens a file, but no pipe or device, which could block or never end: what a session file names is not to be trusted.
 fn open_regular(path: &Path) -> std::io::Result<File> {
     if !path.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a file"));
+        return Err(std::io::Error::other(t!("not a file")));
     }
     File::open(path)
 }

@@ -9,6 +9,7 @@ use super::scene::Scene;
 use crate::align;
 use crate::model::time::{format_duration, format_offset};
 use crate::model::{AlignmentMethod, Clock, Source, SourceId, SourceKind, format_count};
+use crate::text::{say, t};
 
 /// Draws the panel.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, opening: Option<&Opening>) {
@@ -18,9 +19,9 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, opening: Option<&Opening>) {
     let size = if ui.available_width() > 1000.0 { 230.0 } else { 180.0 };
     egui::Panel::left("sources").default_size(size).size_range(140.0..=480.0).show(ui, |ui| {
         ui.horizontal(|ui| {
-            ui.strong("Sources");
+            ui.strong(t!("Sources"));
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                if ui.small_button("×").accessible_name("Close sources").clicked() {
+                if ui.small_button("×").accessible_name(t!("Close sources")).clicked() {
                     scene.ask(Command::ToggleSources);
                 }
             });
@@ -39,12 +40,12 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, opening: Option<&Opening>) {
             for link in &data.session().links {
                 let name = |id: SourceId| data.session().source(id).name.as_str();
                 ui.add(
-                    Label::new(format!(
-                        "{} of {} allocations of {} found in {}",
-                        format_count(link.matched),
-                        format_count(link.allocations),
-                        name(link.trace),
-                        name(link.snapshot)
+                    Label::new(t!(
+                        "{matched} of {all} allocations of {trace} found in {snapshot}",
+                        matched = format_count(link.matched),
+                        all = format_count(link.allocations),
+                        trace = name(link.trace),
+                        snapshot = name(link.snapshot)
                     ))
                     .wrap(),
                 );
@@ -57,13 +58,13 @@ fn show_source(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source
     let is_hidden = scene.state.looks.hidden_sources.contains(&source.path);
     ui.horizontal(|ui| {
         let mut is_shown = !is_hidden;
-        let eye = ui.checkbox(&mut is_shown, "").on_hover_text("Show its curves");
-        if eye.accessible_name(format!("Show {}", source.name)).changed() {
+        let eye = ui.checkbox(&mut is_shown, "").on_hover_text(t!("Show its curves"));
+        if eye.accessible_name(t!("Show {name}", name = source.name)).changed() {
             scene.ask(Command::ToggleSource(source.path.clone()));
         }
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-            let close = ui.small_button("×").on_hover_text("Take this file out of the session");
-            if close.accessible_name(format!("Close {}", source.name)).clicked() {
+            let close = ui.small_button("×").on_hover_text(t!("Take this file out of the session"));
+            if close.accessible_name(t!("Close {name}", name = source.name)).clicked() {
                 scene.ask(Command::CloseSource(id));
             }
             ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
@@ -73,18 +74,33 @@ fn show_source(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source
         });
     });
     let events = format_count(source.recording.events);
-    let span =
-        source.span().map_or_else(String::new, |span| format!(", {}", format_duration(span.duration_ns())));
+    let span = source
+        .span()
+        .map_or_else(String::new, |span| t!(", {duration}", duration = format_duration(span.duration_ns())));
     ui.add(
-        Label::new(RichText::new(format!("{}: {events} events{span}", source.kind().label())).small()).wrap(),
+        Label::new(
+            RichText::new(t!(
+                "{kind}: {events} events{span}",
+                kind = say(source.kind().label()),
+                events,
+                span
+            ))
+            .small(),
+        )
+        .wrap(),
     );
     let alignment = &source.alignment;
     let sure = if alignment.confidence < 1.0 {
-        format!(" ({:.0}% sure)", alignment.confidence * 100.0)
+        t!(" ({percent}% sure)", percent = format!("{:.0}", alignment.confidence * 100.0))
     } else {
         String::new()
     };
-    let clock = format!("clock: {}, {}{sure}", source.recording.clock.label(), alignment.method.label());
+    let clock = t!(
+        "clock: {clock}, {method}{sure}",
+        clock = say(source.recording.clock.label()),
+        method = say(alignment.method.label()),
+        sure
+    );
     let label = ui.add(Label::new(RichText::new(clock).small().color(scene.palette.weak_text)).wrap());
     if !alignment.evidence.is_empty() {
         label.on_hover_text(&alignment.evidence);
@@ -94,7 +110,7 @@ fn show_source(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source
     }
     visible_devices(ui, scene, id, source);
     if alignment.outside > 0 {
-        let text = format!("{} points outside the other sources", format_count(alignment.outside));
+        let text = t!("{count} points outside the other sources", count = format_count(alignment.outside));
         ui.label(RichText::new(text).small().color(scene.palette.warning));
     }
     recognised(ui, source);
@@ -104,15 +120,15 @@ fn show_source(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source
 /// The offset as a value to drag, in seconds.
 fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
     ui.horizontal_wrapped(|ui| {
-        let label = ui.label(RichText::new("offset").small());
+        let label = ui.label(RichText::new(t!("offset")).small());
         let now_ns = source.alignment.offset_ns;
         let key = egui::Id::unique("offset").with(id.0);
         let dragged: Option<f64> = ui.data(|data| data.get_temp(key));
         let mut seconds = dragged.unwrap_or(now_ns as f64 / 1e9);
         let value = egui::DragValue::new(&mut seconds).speed(0.01).max_decimals(3).suffix(" s");
-        let response = ui.add(value).labelled_by(label.id).on_hover_text(format!(
-            "Added to the file's own times; its first point is at {}",
-            source
+        let response = ui.add(value).labelled_by(label.id).on_hover_text(t!(
+            "Added to the file's own times; its first point is at {time}",
+            time = source
                 .span()
                 .map_or_else(String::new, |span| format_offset(span.start_ns, scene.data.span().start_ns))
         ));
@@ -131,16 +147,16 @@ fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
             }
         }
         if let Some(lag_ns) = source.alignment.lag_ns {
-            let button = ui.small_button("Apply lag").on_hover_text(format!(
-                "Its figures come about {} after the allocator's: move it by that much",
-                format_duration(lag_ns)
+            let button = ui.small_button(t!("Apply lag")).on_hover_text(t!(
+                "Its figures come about {lag} after the allocator's: move it by that much",
+                lag = format_duration(lag_ns)
             ));
             if button.clicked() {
                 scene.ask(Command::SetOffset(id, Some(now_ns.saturating_sub(lag_ns))));
             }
         }
         if source.alignment.method == AlignmentMethod::ByHand
-            && ui.small_button("Auto").on_hover_text("Find the offset again").clicked()
+            && ui.small_button(t!("Auto")).on_hover_text(t!("Find the offset again")).clicked()
         {
             scene.ask(Command::SetOffset(id, None));
         }
@@ -151,10 +167,11 @@ fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
 fn dry_run(ui: &mut Ui, scene: &Scene<'_>, id: SourceId, offset_ns: i64) {
     let Some(run) = align::dry_run(scene.data.session(), id, offset_ns) else { return };
     let start = format_offset(run.span.start_ns, scene.data.span().start_ns);
-    let text = format!(
-        "would begin at {start}; {} of {} points outside the others",
-        format_count(run.outside),
-        format_count(run.points)
+    let text = t!(
+        "would begin at {start}; {outside} of {points} points outside the others",
+        start,
+        outside = format_count(run.outside),
+        points = format_count(run.points)
     );
     let color = if run.outside > 0 { scene.palette.warning } else { scene.palette.weak_text };
     ui.label(RichText::new(text).small().color(color));
@@ -170,12 +187,12 @@ fn visible_devices(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &So
     let now = chosen
         .map_or_else(String::new, |devices| devices.iter().map(i8::to_string).collect::<Vec<_>>().join(","));
     ui.horizontal(|ui| {
-        let label = ui.label(RichText::new("visible devices").small());
+        let label = ui.label(RichText::new(t!("visible devices")).small());
         let key = egui::Id::unique("visible devices").with(id.0);
         let mut text: String = ui.data(|data| data.get_temp(key)).unwrap_or_else(|| now.clone());
         let field = egui::TextEdit::singleline(&mut text).desired_width(70.0).hint_text("0,1,…");
         let response = ui.add(field).labelled_by(label.id).on_hover_text(
-            "The GPUs of this log that the run saw, as CUDA_VISIBLE_DEVICES lists them: 2,3 when its cuda:0 is GPU 2",
+            t!("The GPUs of this log that the run saw, as CUDA_VISIBLE_DEVICES lists them: 2,3 when its cuda:0 is GPU 2"),
         );
         if response.has_focus() {
             ui.data_mut(|data| data.insert_temp(key, text));
@@ -200,15 +217,15 @@ fn recognised(ui: &mut Ui, source: &Source) {
     if lines.is_empty() {
         return;
     }
-    let title = RichText::new("What was recognised").small();
+    let title = RichText::new(t!("What was recognised")).small();
     egui::CollapsingHeader::new(title).id_salt(("recognised", &source.path)).show(ui, |ui| {
         if let Some((_, words)) = facts.iter().find(|(name, _)| name == "pattern") {
-            ui.add(Label::new(RichText::new(format!("by: {words}")).small()).wrap());
+            ui.add(Label::new(RichText::new(t!("by: {words}", words)).small()).wrap());
         }
         for line in lines {
             ui.add(Label::new(RichText::new(line).small()).wrap());
         }
-        ui.weak(RichText::new("View > Settings sets a pattern of your own.").small());
+        ui.weak(RichText::new(t!("View > Settings sets a pattern of your own.")).small());
     });
 }
 
@@ -217,12 +234,15 @@ fn warnings(ui: &mut Ui, scene: &Scene<'_>, source: &Source) {
     let mut texts: Vec<String> =
         source.recording.warnings.iter().map(|warning| warning.text.clone()).collect();
     if lost.events > 0 && texts.is_empty() {
-        texts.push(format!("{} events could not be read", format_count(lost.events)));
+        texts.push(t!("{count} events could not be read", count = format_count(lost.events)));
     }
     if texts.is_empty() {
         return;
     }
-    let title = if texts.len() == 1 { "1 warning".to_owned() } else { format!("{} warnings", texts.len()) };
+    let title = match texts.len() {
+        1 => t!("1 warning").to_owned(),
+        count => t!("{count} warnings", count),
+    };
     let title = RichText::new(title).small().color(scene.palette.warning);
     egui::CollapsingHeader::new(title).id_salt(&source.path).show(ui, |ui| {
         for text in texts {

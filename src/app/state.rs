@@ -52,14 +52,14 @@ impl Tab {
     /// The words for people.
     pub fn label(self) -> &'static str {
         match self {
-            Self::Kept => "Kept",
-            Self::Findings => "Findings",
-            Self::Live => "Live",
-            Self::Net => "Net",
+            Self::Kept => t!("Kept"),
+            Self::Findings => t!("Findings"),
+            Self::Live => t!("Live"),
+            Self::Net => t!("Net"),
             Self::Compare => t!("Compare"),
-            Self::Stacks => "Stacks",
-            Self::Segments => "Segments",
-            Self::Sql => "SQL",
+            Self::Stacks => t!("Stacks"),
+            Self::Segments => t!("Segments"),
+            Self::Sql => t!("SQL"),
         }
     }
 }

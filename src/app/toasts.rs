@@ -7,6 +7,7 @@ use egui::{Align2, Context, RichText};
 use super::command::Command;
 use super::state::{State, Tone};
 use super::theme::Palette;
+use crate::text::t;
 
 const SHOWN_S: f64 = 6.0;
 const MAX_SHOWN: usize = 4;
@@ -40,12 +41,12 @@ pub fn show(ctx: &Context, state: &State, commands: &mut Vec<Command>) {
                 let palette = Palette::of(ui.visuals());
                 let (word, color) = match message.tone {
                     Tone::Good => ("", palette.good),
-                    Tone::Warning => ("Note: ", palette.warning),
-                    Tone::Error => ("Error: ", palette.error),
+                    Tone::Warning => (t!("Note: "), palette.warning),
+                    Tone::Error => (t!("Error: "), palette.error),
                 };
                 egui::Frame::popup(ui.style()).show(ui, |ui| {
                     ui.horizontal_top(|ui| {
-                        if ui.small_button("×").accessible_name("Close message").clicked() {
+                        if ui.small_button("×").accessible_name(t!("Close message")).clicked() {
                             commands.push(Command::Dismiss(at));
                         }
                         ui.add(

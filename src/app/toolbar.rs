@@ -5,7 +5,7 @@ use egui::{ThemePreference, Ui};
 use super::command::Command;
 use super::state::{Dialog, State};
 use crate::analysis::DeviceFilter;
-use crate::text::{Language, t};
+use crate::text::{Language, say, t};
 
 /// What stands at the right takes so much.
 const RIGHT_POINTS: f32 = 130.0;
@@ -16,19 +16,19 @@ pub fn show(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
         ui.horizontal_wrapped(|ui| {
             menu(ui, state, commands);
             ui.separator();
-            if ui.button("Open…").on_hover_text("Add files to the session (Ctrl+O)").clicked() {
+            if ui.button(t!("Open…")).on_hover_text(t!("Add files to the session (Ctrl+O)")).clicked() {
                 commands.push(Command::AskForFiles);
             }
-            let export = ui.add_enabled(state.data.is_some(), egui::Button::new("Export report…"));
-            if export.on_hover_text("Write what the range keeps (Ctrl+S)").clicked() {
+            let export = ui.add_enabled(state.data.is_some(), egui::Button::new(t!("Export report…")));
+            if export.on_hover_text(t!("Write what the range keeps (Ctrl+S)")).clicked() {
                 commands.push(Command::AskForReport);
             }
             if let Some(data) = &state.data {
                 ui.separator();
                 selection(ui, state, data, commands);
                 ui.separator();
-                let growth = ui.button("Suggest growth");
-                if growth.on_hover_text("Brush where memory grows the most (G)").clicked() {
+                let growth = ui.button(t!("Suggest growth"));
+                if growth.on_hover_text(t!("Brush where memory grows the most (G)")).clicked() {
                     commands.push(Command::SuggestGrowth);
                 }
             }
@@ -44,7 +44,7 @@ pub fn show(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
 }
 
 fn theme_and_keys(ui: &mut Ui, commands: &mut Vec<Command>) {
-    if ui.button("?").on_hover_text("Keys (F1)").accessible_name("Keys").clicked() {
+    if ui.button("?").on_hover_text(t!("Keys (F1)")).accessible_name(t!("Keys")).clicked() {
         commands.push(Command::ShowDialog(Dialog::Keys));
     }
     theme_menu(ui, commands);
@@ -52,63 +52,63 @@ fn theme_and_keys(ui: &mut Ui, commands: &mut Vec<Command>) {
 
 fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
     let has_data = state.data.is_some();
-    ui.menu_button("File", |ui| {
+    ui.menu_button(t!("File"), |ui| {
         let mut item = |ui: &mut Ui, is_enabled: bool, text: &str, command: Command| {
             if ui.add_enabled(is_enabled, egui::Button::new(text)).clicked() {
                 commands.push(command);
                 ui.close();
             }
         };
-        item(ui, true, "Open files…", Command::AskForFiles);
-        item(ui, true, "Open folder…", Command::AskForFolder);
-        item(ui, true, "Open path…", Command::ShowDialog(Dialog::OpenPath(String::new())));
+        item(ui, true, t!("Open files…"), Command::AskForFiles);
+        item(ui, true, t!("Open folder…"), Command::AskForFolder);
+        item(ui, true, t!("Open path…"), Command::ShowDialog(Dialog::OpenPath(String::new())));
         ui.separator();
         for (name, text) in super::empty::SAMPLES {
-            item(ui, true, text, Command::OpenSample(name));
+            item(ui, true, say(text), Command::OpenSample(name));
         }
         ui.separator();
-        item(ui, has_data, "Save session…", Command::AskToSave);
-        item(ui, has_data, "Reload all", Command::Reload);
-        item(ui, has_data, "Close all", Command::CloseAll);
-        item(ui, has_data, "Export report…", Command::AskForReport);
+        item(ui, has_data, t!("Save session…"), Command::AskToSave);
+        item(ui, has_data, t!("Reload all"), Command::Reload);
+        item(ui, has_data, t!("Close all"), Command::CloseAll);
+        item(ui, has_data, t!("Export report…"), Command::AskForReport);
         ui.separator();
-        item(ui, true, "Quit", Command::Quit);
+        item(ui, true, t!("Quit"), Command::Quit);
     });
-    ui.menu_button("View", |ui| {
+    ui.menu_button(t!("View"), |ui| {
         let mut item = |ui: &mut Ui, is_enabled: bool, text: &str, command: Command| {
             if ui.add_enabled(is_enabled, egui::Button::new(text)).clicked() {
                 commands.push(command);
                 ui.close();
             }
         };
-        item(ui, state.undo.can_go_back(), "Undo", Command::Undo);
-        item(ui, state.undo.can_go_forward(), "Redo", Command::Redo);
+        item(ui, state.undo.can_go_back(), t!("Undo"), Command::Undo);
+        item(ui, state.undo.can_go_forward(), t!("Redo"), Command::Redo);
         ui.separator();
-        item(ui, state.views.can_go_back(), "View back", Command::ViewBack);
-        item(ui, state.views.can_go_forward(), "View forward", Command::ViewForward);
-        item(ui, has_data, "Fit range", Command::FitRange);
-        item(ui, has_data, "Fit everything", Command::FitAll);
-        item(ui, has_data, "Go to peak", Command::GoToPeak);
+        item(ui, state.views.can_go_back(), t!("View back"), Command::ViewBack);
+        item(ui, state.views.can_go_forward(), t!("View forward"), Command::ViewForward);
+        item(ui, has_data, t!("Fit range"), Command::FitRange);
+        item(ui, has_data, t!("Fit everything"), Command::FitAll);
+        item(ui, has_data, t!("Go to peak"), Command::GoToPeak);
         ui.separator();
-        item(ui, has_data, "Sources panel", Command::ToggleSources);
-        item(ui, has_data, "Details panel", Command::ToggleDetails);
-        item(ui, true, "Log…", Command::ShowDialog(Dialog::Log));
+        item(ui, has_data, t!("Sources panel"), Command::ToggleSources);
+        item(ui, has_data, t!("Details panel"), Command::ToggleDetails);
+        item(ui, true, t!("Log…"), Command::ShowDialog(Dialog::Log));
         let mut exact = state.settings.exact_bytes;
-        if ui.checkbox(&mut exact, "Bytes to the last one").changed() {
+        if ui.checkbox(&mut exact, t!("Bytes to the last one")).changed() {
             commands.push(Command::ToggleExactBytes);
         }
-        if ui.button("Settings…").clicked() {
+        if ui.button(t!("Settings…")).clicked() {
             commands.push(Command::AskForSettings);
             ui.close();
         }
         language_menu(ui, state, commands);
     });
-    ui.menu_button("Help", |ui| {
-        if ui.button("Keys…").clicked() {
+    ui.menu_button(t!("Help"), |ui| {
+        if ui.button(t!("Keys…")).clicked() {
             commands.push(Command::ShowDialog(Dialog::Keys));
             ui.close();
         }
-        if ui.button("About…").clicked() {
+        if ui.button(t!("About…")).clicked() {
             commands.push(Command::ShowDialog(Dialog::About));
             ui.close();
         }
@@ -134,24 +134,24 @@ fn selection(ui: &mut Ui, state: &State, data: &super::data::Data, commands: &mu
     let processes: Vec<_> = data.process_labels().collect();
     if processes.len() > 1 {
         let name = |id: Option<crate::model::ProcessId>| {
-            id.and_then(|id| processes.get(id.0 as usize)).map_or("all processes", |(_, label)| *label)
+            id.and_then(|id| processes.get(id.0 as usize)).map_or(t!("all processes"), |(_, label)| *label)
         };
         let mut chosen = selection.process;
         let combo = egui::ComboBox::from_id_salt("process").selected_text(name(chosen)).show_ui(ui, |ui| {
-            ui.selectable_value(&mut chosen, None, "all processes");
+            ui.selectable_value(&mut chosen, None, t!("all processes"));
             for (id, label) in &processes {
                 ui.selectable_value(&mut chosen, Some(*id), *label);
             }
         });
-        combo.response.accessible_name("Process");
+        combo.response.accessible_name(t!("Process"));
         if chosen != selection.process {
             commands.push(Command::SetSelection(crate::analysis::Selection { process: chosen, ..selection }));
         }
     }
     let name = |filter: DeviceFilter| match filter {
-        DeviceFilter::Gpus => "all GPUs".to_owned(),
-        DeviceFilter::Host => "host memory".to_owned(),
-        DeviceFilter::All => "all memory".to_owned(),
+        DeviceFilter::Gpus => t!("all GPUs").to_owned(),
+        DeviceFilter::Host => t!("host memory").to_owned(),
+        DeviceFilter::All => t!("all memory").to_owned(),
         DeviceFilter::One(device) => device.to_string(),
     };
     let mut chosen = selection.device;
@@ -163,7 +163,7 @@ fn selection(ui: &mut Ui, state: &State, data: &super::data::Data, commands: &mu
             ui.selectable_value(&mut chosen, DeviceFilter::One(device), device.to_string());
         }
     });
-    combo.response.accessible_name("Device");
+    combo.response.accessible_name(t!("Device"));
     if chosen != selection.device {
         commands.push(Command::SetSelection(crate::analysis::Selection { device: chosen, ..selection }));
     }
@@ -172,11 +172,11 @@ fn selection(ui: &mut Ui, state: &State, data: &super::data::Data, commands: &mu
 fn theme_menu(ui: &mut Ui, commands: &mut Vec<Command>) {
     let now = ui.options(|options| options.theme_preference);
     let name = |theme: ThemePreference| match theme {
-        ThemePreference::Dark => "Dark",
-        ThemePreference::Light => "Light",
-        ThemePreference::System => "As the system",
+        ThemePreference::Dark => t!("Dark"),
+        ThemePreference::Light => t!("Light"),
+        ThemePreference::System => t!("As the system"),
     };
-    ui.menu_button("Theme", |ui| {
+    ui.menu_button(t!("Theme"), |ui| {
         for theme in [ThemePreference::System, ThemePreference::Dark, ThemePreference::Light] {
             if ui.selectable_label(now == theme, name(theme)).clicked() {
                 commands.push(Command::SetTheme(theme));

@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::args::{CompareArgs, CompareFormat};
 use super::{Status, open, output};
-use crate::analysis::{Comparison, Side, Totals, compare};
+use crate::analysis::{Comparison, Side, Totals, compare, label_words};
 use crate::model::{format_bytes, format_count, format_delta_bytes};
 use crate::report::escape_markdown;
+use crate::text::t;
 
 /// The version of the JSON contract.
 const SCHEMA: &str = "vramscope.compare/1";
@@ -32,19 +33,19 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<Status> {
 
 fn headline(comparison: &Comparison) -> String {
     let delta = i128::from(comparison.after.bytes) - i128::from(comparison.before.bytes);
-    format!(
-        "{} alive at the end, {} before: {}",
-        format_bytes(comparison.after.bytes),
-        format_bytes(comparison.before.bytes),
-        format_delta_bytes(delta.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
+    t!(
+        "{after} alive at the end, {before} before: {change}",
+        after = format_bytes(comparison.after.bytes),
+        before = format_bytes(comparison.before.bytes),
+        change = format_delta_bytes(delta.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
     )
 }
 
 fn side_text(side: &Side) -> String {
     if side.totals.count == 0 {
-        return "none".to_owned();
+        return t!("none").to_owned();
     }
-    format!("{} in {}", format_bytes(side.totals.bytes), format_count(side.totals.count))
+    t!("{bytes} in {count}", bytes = format_bytes(side.totals.bytes), count = format_count(side.totals.count))
 }
 
 fn to_text(comparison: &Comparison) -> String {
@@ -54,18 +55,25 @@ fn to_text(comparison: &Comparison) -> String {
     for difference in changed.iter().take(MAX_ROWS) {
         let _ = writeln!(
             text,
-            "{:>12}  {}  ({}, before: {})",
+            "{:>12}  {}",
             format_delta_bytes(difference.delta_bytes()),
-            difference.call_site,
-            side_text(&difference.after),
-            side_text(&difference.before)
+            t!(
+                "{place}  ({after}, before: {before})",
+                place = label_words(&difference.call_site),
+                after = side_text(&difference.after),
+                before = side_text(&difference.before)
+            )
         );
     }
     if changed.len() > MAX_ROWS {
-        let _ = writeln!(text, "… and {} more", format_count((changed.len() - MAX_ROWS) as u64));
+        let _ = writeln!(
+            text,
+            "{}",
+            t!("… and {count} more", count = format_count((changed.len() - MAX_ROWS) as u64))
+        );
     }
     if !comparison.figures.is_empty() {
-        text.push_str("memory summaries\n");
+        let _ = writeln!(text, "{}", t!("memory summaries"));
     }
     for figure in comparison.figures.iter().take(MAX_ROWS) {
         let _ = writeln!(text, "  {}: {} → {}", figure.name, figure.before, figure.after);
@@ -75,8 +83,9 @@ fn to_text(comparison: &Comparison) -> String {
 
 fn to_markdown(comparison: &Comparison) -> String {
     let mut text = format!(
-        "**{}**\n\n| call site | change | after | before |\n",
-        escape_markdown(&headline(comparison))
+        "**{}**\n\n{}\n",
+        escape_markdown(&headline(comparison)),
+        t!("| call site | change | after | before |")
     );
     text.push_str("| --- | ---: | ---: | ---: |\n");
     for difference in comparison
@@ -88,7 +97,7 @@ fn to_markdown(comparison: &Comparison) -> String {
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} |",
-            escape_markdown(&difference.call_site),
+            escape_markdown(&label_words(&difference.call_site)),
             format_delta_bytes(difference.delta_bytes()),
             side_text(&difference.after),
             side_text(&difference.before)

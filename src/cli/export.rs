@@ -12,6 +12,7 @@ use crate::analysis::{Index, Selection};
 use crate::model::ProcessId;
 use crate::report::tables::{self, Table};
 use crate::report::write_file;
+use crate::text::t;
 
 pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
     let path = args.output.path();
@@ -22,7 +23,7 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
         (None, _) => TableFormat::Csv,
     };
     if let Some(Partition::Rank) = args.partition {
-        let folder = path.ok_or_else(|| UsageError("--partition needs -o FOLDER".to_owned()))?;
+        let folder = path.ok_or_else(|| UsageError(t!("--partition needs -o FOLDER").to_owned()))?;
         return partition(args, format, folder);
     }
     let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
@@ -119,12 +120,13 @@ impl<'a> Dataset<'a> {
         for (number, path) in (first..).zip(&self.unnumbered) {
             let part = self.part_of(number)?;
             std::fs::rename(path, &part)
-                .with_context(|| format!("the file can't be written: {}", part.display()))?;
+                .with_context(|| t!("the file can't be written: {path}", path = part.display()))?;
         }
         Ok(())
     }
 }
 
 fn make_folder(folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("the folder can't be made: {}", folder.display()))
+    std::fs::create_dir_all(folder)
+        .with_context(|| t!("the folder can't be made: {path}", path = folder.display()))
 }

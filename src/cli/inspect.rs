@@ -11,6 +11,7 @@ use crate::analysis::Index;
 use crate::model::time::{format_duration, format_unix};
 use crate::model::{Source, TimeRange, format_bytes, format_count};
 use crate::report;
+use crate::text::{say, t};
 
 /// The version of the JSON contract.
 const SCHEMA: &str = "vramscope.inspect/1";
@@ -163,30 +164,37 @@ fn to_text(inspection: &Inspection) -> String {
     for file in &inspection.files {
         match file {
             File::Read(file) => file_text(&mut text, file),
-            File::NotRead { path, error, skipped: false } => line(&mut text, path, &["not opened", error]),
+            File::NotRead { path, error, skipped: false } => {
+                line(&mut text, path, &[t!("not opened"), error]);
+            }
             File::NotRead { .. } => {}
         }
     }
     for process in &inspection.processes {
-        let mut facts = vec![counted(process.allocations, "allocation")];
+        let mut facts = vec![allocations(process.allocations)];
         if let (Some(first), Some(last)) = (process.first_step, process.last_step) {
-            facts.push(format!(
-                "{} {first} to {last} ({})",
-                counted(process.steps, "step"),
-                process.step_name
+            facts.push(t!(
+                "{steps} {first} to {last} ({name})",
+                steps = steps(process.steps),
+                first,
+                last,
+                name = process.step_name
             ));
         }
-        facts.push(format!("in {}", process.sources.join(" and ")));
+        facts.push(t!("in {sources}", sources = process.sources.join(t!(" and "))));
         line(&mut text, &process.name, &facts.iter().map(String::as_str).collect::<Vec<_>>());
     }
     for link in &inspection.links {
         let _ = writeln!(
             text,
-            "{} of {} allocations of {} found in {}",
-            format_count(link.matched),
-            format_count(link.allocations),
-            link.trace,
-            link.snapshot
+            "{}",
+            t!(
+                "{matched} of {all} allocations of {trace} found in {snapshot}",
+                matched = format_count(link.matched),
+                all = format_count(link.allocations),
+                trace = link.trace,
+                snapshot = link.snapshot
+            )
         );
     }
     let skipped: Vec<&str> = inspection
@@ -198,40 +206,47 @@ fn to_text(inspection: &Inspection) -> String {
         })
         .collect();
     if !skipped.is_empty() {
-        let _ = writeln!(text, "left out, of no known kind: {}", skipped.join(", "));
+        let _ = writeln!(text, "{}", t!("left out, of no known kind: {names}", names = skipped.join(", ")));
     }
     text
 }
 
 fn file_text(text: &mut String, file: &ReadFile) {
     let source = &file.source;
-    let mut counts = vec![counted(source.events, "event")];
+    let mut counts = vec![events(source.events)];
     if file.allocations > 0 {
-        counts.push(counted(file.allocations, "allocation"));
+        counts.push(allocations(file.allocations));
     }
     if file.steps > 0 {
-        counts.push(counted(file.steps, "step"));
+        counts.push(steps(file.steps));
     }
-    let mut lines = vec![source.format.clone(), counts.join(", ")];
+    let mut lines = vec![source.format.clone(), counts.join(t!(", "))];
     if let (Some(first_ns), Some(last_ns)) = (source.first_ns, source.last_ns) {
-        lines.push(format!(
-            "{} to {}, {}",
-            format_unix(first_ns),
-            format_unix(last_ns),
-            format_duration(last_ns.saturating_sub(first_ns))
+        lines.push(t!(
+            "{from} to {to}, {duration}",
+            from = format_unix(first_ns),
+            to = format_unix(last_ns),
+            duration = format_duration(last_ns.saturating_sub(first_ns))
         ));
     }
-    let mut clock = format!("clock: {}", source.clock);
+    let mut clock = t!("clock: {clock}", clock = say(&source.clock));
     if source.offset_ns != 0 {
         let sign = if source.offset_ns > 0 { "+" } else { "" };
-        let _ = write!(clock, ", {sign}{}", format_duration(source.offset_ns));
+        clock += &t!(", {offset}", offset = format!("{sign}{}", format_duration(source.offset_ns)));
     }
-    let _ = write!(clock, "; {}, confidence {:.0} %", source.alignment, source.confidence * 100.0);
+    clock += &t!(
+        "; {method}, confidence {percent} %",
+        method = say(&source.alignment),
+        percent = format!("{:.0}", source.confidence * 100.0)
+    );
     if !source.evidence.is_empty() {
-        let _ = write!(clock, " ({})", source.evidence);
+        clock += &t!(" ({evidence})", evidence = source.evidence);
     }
     if source.outside > 0 {
-        let _ = write!(clock, "; {} outside the other sources", counted(source.outside, "point"));
+        clock += &match source.outside {
+            1 => t!("; 1 point outside the other sources").to_owned(),
+            count => t!("; {count} points outside the other sources", count = format_count(count)),
+        };
     }
     lines.push(clock);
     lines.extend(file.devices.iter().filter(|device| !device.name.is_empty()).map(|device| {
@@ -239,17 +254,20 @@ fn file_text(text: &mut String, file: &ReadFile) {
         format!("{}: {}{total}", device.device, device.name)
     }));
     if source.lost_events > 0 || source.repaired_events > 0 {
-        let at =
-            file.lost_first_at.map(|at| format!(", the first at {}", format_count(at))).unwrap_or_default();
-        lines.push(format!(
-            "{} could not be read, {} read after a repair{at}",
-            counted(source.lost_events, "event"),
-            format_count(source.repaired_events)
+        let at = file
+            .lost_first_at
+            .map(|at| t!(", the first at {place}", place = format_count(at)))
+            .unwrap_or_default();
+        lines.push(t!(
+            "{lost} could not be read, {repaired} read after a repair{at}",
+            lost = events(source.lost_events),
+            repaired = format_count(source.repaired_events),
+            at
         ));
     }
     let recognised = file.facts.iter().filter(|(name, _)| name == "recognised");
-    lines.extend(recognised.map(|(_, text)| format!("recognised: {text}")));
-    lines.extend(source.warnings.iter().map(|warning| format!("note: {warning}")));
+    lines.extend(recognised.map(|(_, text)| t!("recognised: {words}", words = text)));
+    lines.extend(source.warnings.iter().map(|warning| t!("note: {warning}", warning)));
     line(text, &source.name, &lines.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
@@ -261,6 +279,23 @@ fn line(text: &mut String, heading: &str, facts: &[&str]) {
     }
 }
 
-fn counted(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", format_count(count), if count == 1 { "" } else { "s" })
+fn events(count: u64) -> String {
+    match count {
+        1 => t!("1 event").to_owned(),
+        _ => t!("{count} events", count = format_count(count)),
+    }
+}
+
+fn allocations(count: u64) -> String {
+    match count {
+        1 => t!("1 allocation").to_owned(),
+        _ => t!("{count} allocations", count = format_count(count)),
+    }
+}
+
+fn steps(count: u64) -> String {
+    match count {
+        1 => t!("1 step").to_owned(),
+        _ => t!("{count} steps", count = format_count(count)),
+    }
 }

@@ -14,6 +14,7 @@ use crate::align::{self, Opened};
 use crate::analysis::{Index, UserCode};
 use crate::import::{self, ImportError, Progress};
 use crate::model::{Recording, Session};
+use crate::text::t;
 
 /// Files that were opened, and those that were not.
 pub(super) struct Loaded {
@@ -37,8 +38,8 @@ impl Loaded {
             failed.for_each(|error| complain(&error.to_string()));
             match (last, self.skipped.first()) {
                 (Some(error), _) => anyhow::bail!("{error}"),
-                (None, Some((_, error))) => anyhow::bail!("nothing here can be opened; {error}"),
-                (None, None) => anyhow::bail!("the folder is empty"),
+                (None, Some((_, error))) => anyhow::bail!(t!("nothing here can be opened; {error}", error)),
+                (None, None) => anyhow::bail!(t!("the folder is empty")),
             }
         }
         failed.for_each(|error| complain(&error.to_string()));
@@ -125,7 +126,7 @@ fn import_all(
             thread::Builder::new()
                 .name(format!("import {number}"))
                 .spawn_scoped(scope, work)
-                .context("no thread could be started")?;
+                .context(t!("no thread could be started"))?;
         }
         Ok::<(), anyhow::Error>(())
     })?;
@@ -147,10 +148,10 @@ fn set_offsets(session: &Session, opened: &mut [Opened], offsets: &[Offset]) -> 
             session.sources.iter().zip(&mut *opened).filter(|(source, _)| is_meant(source)).peekable();
         if found.peek().is_none() {
             let names: Vec<&str> = session.sources.iter().map(|source| source.name.as_str()).collect();
-            return Err(UsageError(format!(
-                "no source is named `{}`; there are {}",
-                offset.name,
-                names.join(", ")
+            return Err(UsageError(t!(
+                "no source is named `{name}`; there are {names}",
+                name = offset.name,
+                names = names.join(", ")
             ))
             .into());
         }

@@ -10,6 +10,7 @@ use super::args::{QueryArgs, QueryFormat};
 use super::{Status, UsageError, open, output};
 use crate::model::format_count;
 use crate::report::tables;
+use crate::text::t;
 
 /// A terminal shows no more rows than this; the other formats have them all.
 const MAX_ROWS: usize = 500;
@@ -17,8 +18,8 @@ const MAX_ROWS: usize = 500;
 const MAX_CELL_CHARS: usize = 60;
 
 pub(super) fn run(args: &QueryArgs) -> anyhow::Result<Status> {
-    let (sql, files) = args.files_and_sql.split_last().context("no SQL was given")?;
-    let sql = sql.to_str().ok_or_else(|| UsageError("the SQL is not UTF-8".to_owned()))?;
+    let (sql, files) = args.files_and_sql.split_last().context(t!("no SQL was given"))?;
+    let sql = sql.to_str().ok_or_else(|| UsageError(t!("the SQL is not UTF-8").to_owned()))?;
     let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let loaded = open::open(&files, &args.reading)?;
     let status = loaded.complain()?;
@@ -60,7 +61,11 @@ fn to_text(answer: &DataFrame) -> String {
         text.push('\n');
     }
     if answer.height() > shown {
-        let _ = writeln!(text, "… and {} more rows", format_count((answer.height() - shown) as u64));
+        let _ = writeln!(
+            text,
+            "{}",
+            t!("… and {count} more rows", count = format_count((answer.height() - shown) as u64))
+        );
     }
     text
 }

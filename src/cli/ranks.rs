@@ -8,6 +8,7 @@ use super::{Status, UsageError, complain, open};
 use crate::align::{Opened, rank_from_path};
 use crate::analysis::Index;
 use crate::import;
+use crate::text::t;
 
 /// So many traces and snapshots are still opened at once. A laptop holds them, and sees them on one time axis.
 const MANY_FILES: usize = 16;
@@ -103,7 +104,7 @@ impl Ranks {
             let offset = reading.offset.iter().filter(is_here).cloned().collect();
             see(&open::join(opened, &Reading { offset, ..reading.clone() })?)?;
         }
-        anyhow::ensure!(!are_none, "none of the traces and snapshots could be opened");
+        anyhow::ensure!(!are_none, t!("none of the traces and snapshots could be opened"));
         Ok(status)
     }
 
@@ -112,7 +113,7 @@ impl Ranks {
             !self.ranks.iter().flatten().chain(&self.logs).any(|path| path.ends_with(&offset.name))
         };
         match offsets.iter().find(is_missing) {
-            Some(offset) => Err(UsageError(format!("no source is named `{}`", offset.name))),
+            Some(offset) => Err(UsageError(t!("no source is named `{name}`", name = offset.name))),
             None => Ok(()),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::args::RecordArgs;
 use super::{Status, UsageError, output};
+use crate::text::t;
 
 pub(super) fn run(args: &RecordArgs) -> anyhow::Result<Status> {
     output::print(script(args)?.as_bytes())?;
@@ -11,7 +12,7 @@ pub(super) fn run(args: &RecordArgs) -> anyhow::Result<Status> {
 /// A module to save beside the training script, with its use in the head comment.
 fn script(args: &RecordArgs) -> Result<String, UsageError> {
     if args.steps == 0 || args.max_entries == 0 {
-        return Err(UsageError("--steps and --max-entries must be at least 1".to_owned()));
+        return Err(UsageError(t!("--steps and --max-entries must be at least 1").to_owned()));
     }
     let template = if args.light { LIGHT } else { FULL };
     Ok(template

@@ -10,6 +10,7 @@ use super::{Status, UsageError, complain, open, select};
 use crate::analysis::{self, Index};
 use crate::model::format_count;
 use crate::report::{self, Format, Options, Process, Redactor, Report, quote};
+use crate::text::t;
 
 /// An error names no more processes than this.
 const MAX_NAMES: usize = 16;
@@ -40,7 +41,7 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
 
 fn build(args: &ReportArgs, index: &Index, selected: Selected, redactor: &mut Redactor) -> Report {
     if !selected.query.range.overlaps(index.session.span) {
-        complain("the range lies outside the recording, so nothing was allocated in it");
+        complain(t!("the range lies outside the recording, so nothing was allocated in it"));
     }
     let options = Options {
         all_allocations: args.all,
@@ -67,7 +68,7 @@ fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyh
             Err(error) => {
                 let labels: Vec<&str> =
                     index.session.processes.iter().map(|process| process.label.as_str()).collect();
-                complain(&format!("{error}; left out: {}", labels.join(", ")));
+                complain(&t!("{error}; left out: {names}", error, names = labels.join(", ")));
                 left_out = Some(error);
                 return Ok(());
             }
@@ -100,10 +101,15 @@ fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyh
             let names = processes.iter().take(MAX_NAMES).map(|process| process.name.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
             let more = if processes.len() > MAX_NAMES { "…" } else { "" };
-            Err(UsageError(format!("no process or source is named `{name}`; there are {names}{more}")).into())
+            Err(UsageError(t!(
+                "no process or source is named `{name}`; there are {names}",
+                name,
+                names = names + more
+            ))
+            .into())
         }
         (None, _, Some(error)) => Err(error.into()),
-        (None, ..) => anyhow::bail!("none of the files tells of a process"),
+        (None, ..) => anyhow::bail!(t!("none of the files tells of a process")),
     }
 }
 
@@ -116,13 +122,22 @@ fn with_ranks(mut report: Report, mut processes: Vec<Process>, args: &ReportArgs
     processes.sort_by_key(|process| Reverse(process.survivors.bytes));
     let outliers = processes.iter().filter(|process| process.is_outlier).count();
     let shown: Vec<&str> = report.processes.iter().map(|process| process.name.as_str()).collect();
-    report.summary = format!(
-        "{} of {} ranks stand out. {}: {}",
-        if outliers == 0 { "None".to_owned() } else { format_count(outliers as u64) },
-        format_count(processes.len() as u64),
-        shown.join(", "),
-        report.summary
-    );
+    let (all, names) = (format_count(processes.len() as u64), shown.join(t!(", ")));
+    report.summary = match outliers {
+        0 => t!(
+            "None of {all} ranks stand out. {processes}: {summary}",
+            all,
+            processes = names,
+            summary = report.summary
+        ),
+        _ => t!(
+            "{count} of {all} ranks stand out. {processes}: {summary}",
+            count = format_count(outliers as u64),
+            all,
+            processes = names,
+            summary = report.summary
+        ),
+    };
     report.command_for_another = Some(command_for_another(&processes, &shown, args));
     report.processes = processes;
     report

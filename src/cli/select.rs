@@ -6,6 +6,7 @@ use crate::analysis::growth::{self, Suggestion};
 use crate::analysis::{DeviceFilter, Index, Query, Selection};
 use crate::model::time::{TimeSpec, format_unix};
 use crate::model::{Device, ProcessId, Session, Step, TimeRange};
+use crate::text::{say, t};
 
 /// A query, and the range in words when it was suggested.
 pub(super) struct Selected {
@@ -35,7 +36,7 @@ pub(super) fn select(index: &Index, args: &Selecting) -> Result<Selected, UsageE
             let Suggestion { range, label, .. } = first.unwrap_or_else(|| Suggestion {
                 range: session.span,
                 bytes: 0,
-                label: "the whole run".to_owned(),
+                label: t!("the whole run").to_owned(),
             });
             (range, Some(label))
         }
@@ -46,10 +47,10 @@ pub(super) fn select(index: &Index, args: &Selecting) -> Result<Selected, UsageE
             let start_ns = from.map_or(Ok(session.span.start_ns), |spec| at(spec, End::From))?;
             let end_ns = to.map_or(Ok(session.span.end_ns), |spec| at(spec, End::To))?;
             if start_ns >= end_ns {
-                return Err(UsageError(format!(
-                    "the range is empty: it would begin at {} and end at {}",
-                    format_unix(start_ns),
-                    format_unix(end_ns)
+                return Err(UsageError(t!(
+                    "the range is empty: it would begin at {from} and end at {to}",
+                    from = format_unix(start_ns),
+                    to = format_unix(end_ns)
                 )));
             }
             (TimeRange { start_ns, end_ns }, None)
@@ -75,14 +76,20 @@ pub(super) fn find_process(session: &Session, name: &str) -> Result<ProcessId, U
     let source = session.sources.iter().find(|source| source.name == name || source.path.ends_with(name));
     match source.map(|source| (source, source.process)) {
         Some((_, Some(id))) => Ok(id),
-        Some((source, None)) => {
-            Err(UsageError(format!("a {} holds no allocations: {}", source.kind().label(), source.name)))
-        }
+        Some((source, None)) => Err(UsageError(t!(
+            "a {kind} holds no allocations: {name}",
+            kind = say(source.kind().label()),
+            name = source.name
+        ))),
         None => {
             let processes = session.processes.iter().map(|process| process.label.as_str());
             let sources = session.sources.iter().filter(|source| source.process.is_some());
             let names: Vec<&str> = processes.chain(sources.map(|source| source.name.as_str())).collect();
-            Err(UsageError(format!("no process or source is named `{name}`; there are {}", names.join(", "))))
+            Err(UsageError(t!(
+                "no process or source is named `{name}`; there are {names}",
+                name,
+                names = names.join(", ")
+            )))
         }
     }
 }
@@ -105,7 +112,7 @@ fn find_device(session: &Session, text: &str) -> Result<DeviceFilter, UsageError
     };
     devices.iter().copied().find(is_meant).map(DeviceFilter::One).ok_or_else(|| {
         let names: Vec<String> = devices.iter().map(ToString::to_string).collect();
-        UsageError(format!("no device `{text}`; there are {}", names.join(", ")))
+        UsageError(t!("no device `{device}`; there are {names}", device = text, names = names.join(", ")))
     })
 }
 
@@ -118,8 +125,8 @@ fn find_step(session: &Session, selection: Selection, number: i64, end: End) -> 
         numbers.sort_unstable();
         numbers.dedup();
         UsageError(match numbers.as_slice() {
-            [] => format!("no step {number}: these files name no steps; use +1.25s or 40% instead"),
-            numbers => format!("no step {number}; there are steps {}", runs(numbers)),
+            [] => t!("no step {number}: these files name no steps; use +1.25s or 40% instead", number),
+            numbers => t!("no step {number}; there are steps {steps}", number, steps = runs(numbers)),
         })
     })
 }
@@ -135,7 +142,11 @@ fn runs(numbers: &[i64]) -> String {
     }
     let texts: Vec<String> = runs
         .iter()
-        .map(|&(first, last)| if first == last { first.to_string() } else { format!("{first} to {last}") })
+        .map(
+            |&(first, last)| {
+                if first == last { first.to_string() } else { t!("{first} to {last}", first, last) }
+            },
+        )
         .collect();
     texts.join(", ")
 }

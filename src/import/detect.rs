@@ -9,6 +9,7 @@ use regex::Regex;
 use super::training_log::{NAME as TRAINING_LOG, import_with_pattern};
 use super::{IMPORTERS, ImportError, Importer, Input, Progress, text};
 use crate::model::{Recording, SourceKind};
+use crate::text::{msg, say, t};
 
 /// The beginning of a file, inflated, as bytes and as text.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ pub fn import_path_with(
     let importer = importer_of(&head);
     let is_for_pattern = match importer {
         Some(importer) => importer.name() == TRAINING_LOG,
-        None => looks_like(&head) == PLAIN_TEXT,
+        None => looks_like(&head) == say(PLAIN_TEXT),
     };
     if !is_for_pattern {
         return import_as(importer, &head, &input, progress);
@@ -63,12 +64,12 @@ pub fn import_path_with(
     match import_with_pattern(&input, pattern, progress) {
         Err(ImportError::Content { .. }) if importer.is_some() => {
             let mut recording = import_as(importer, &head, &input, progress)?;
-            let text = "no line has what your pattern looks for, so the usual words were sought";
+            let text = t!("no line has what your pattern looks for, so the usual words were sought");
             recording.warn("pattern", text);
             Ok(recording)
         }
         Err(ImportError::Content { file, .. }) => Err(ImportError::Unknown {
-            looks_like: "this is text without what your pattern looks for".to_owned(),
+            looks_like: t!("this is text without what your pattern looks for").to_owned(),
             file,
         }),
         result => result,
@@ -121,44 +122,46 @@ pub fn is_process_file(path: &Path) -> bool {
     importer.is_some_and(|importer| kinds.iter().any(|kind| kind.label() == importer.name()))
 }
 
-const PLAIN_TEXT: &str = "this is text without memory figures";
+const PLAIN_TEXT: &str = msg!("this is text without memory figures");
 
 /// What a file that nothing here can read seems to be.
 fn looks_like(head: &Head<'_>) -> String {
     let known: &[(&[u8], &str)] = &[
-        (b"\x89PNG", "a PNG image"),
-        (b"\xff\xd8\xff", "a JPEG image"),
-        (b"GIF8", "a GIF image"),
-        (b"%PDF", "a PDF document"),
-        (b"PK\x03\x04", "a zip archive (a PyTorch checkpoint is one too)"),
-        (b"\x7fELF", "a program"),
-        (b"MZ", "a program"),
-        (b"SQLite format 3", "an SQLite database (Nsight Systems exports those)"),
-        (b"\xfd7zXZ", "an xz archive"),
-        (b"BZh", "a bzip2 archive"),
-        (b"ustar", "a tar archive"),
-        (b"RIFF", "a media file"),
-        (b"PAR1", "a Parquet file"),
+        (b"\x89PNG", t!("a PNG image")),
+        (b"\xff\xd8\xff", t!("a JPEG image")),
+        (b"GIF8", t!("a GIF image")),
+        (b"%PDF", t!("a PDF document")),
+        (b"PK\x03\x04", t!("a zip archive (a PyTorch checkpoint is one too)")),
+        (b"\x7fELF", t!("a program")),
+        (b"MZ", t!("a program")),
+        (b"SQLite format 3", t!("an SQLite database (Nsight Systems exports those)")),
+        (b"\xfd7zXZ", t!("an xz archive")),
+        (b"BZh", t!("a bzip2 archive")),
+        (b"ustar", t!("a tar archive")),
+        (b"RIFF", t!("a media file")),
+        (b"PAR1", t!("a Parquet file")),
     ];
     if let Some((_, what)) = known.iter().find(|(magic, _)| head.bytes.starts_with(magic)) {
-        return format!("this is {what}");
+        return t!("this is {what}", what);
     }
     if head.bytes.get(257..262) == Some(b"ustar") {
-        return "this is a tar archive".to_owned();
+        return t!("this is a tar archive").to_owned();
     }
     let text = head.text.trim_start();
     let lower = text.get(..text.len().min(64)).unwrap_or(text).to_ascii_lowercase();
     if lower.starts_with("<!doctype html") || lower.starts_with("<html") {
-        return "this is a web page (export_memory_timeline writes a picture into it; export .json instead)"
-            .to_owned();
+        return t!(
+            "this is a web page (export_memory_timeline writes a picture into it; export .json instead)"
+        )
+        .to_owned();
     }
     if head.is_json() {
-        return "this is JSON without trace events, memory figures or stacks".to_owned();
+        return t!("this is JSON without trace events, memory figures or stacks").to_owned();
     }
     if head.bytes.contains(&0) {
-        return "this is a binary file".to_owned();
+        return t!("this is a binary file").to_owned();
     }
-    PLAIN_TEXT.to_owned()
+    say(PLAIN_TEXT).to_owned()
 }
 
 /// Files as given, folders as the files in them (in the order of names, links not followed). A folder that can't be

@@ -1,5 +1,6 @@
 //! Why a file could not be opened: one sentence that names the cause first and the file last.
 
+use crate::text::t;
 use std::io;
 
 /// Why a file could not be opened. [`std::fmt::Display`] gives the whole sentence.
@@ -15,13 +16,13 @@ pub enum ImportError {
         file: String,
     },
     /// There is nothing in it.
-    #[error("the file is empty: {file}")]
+    #[error("{}", is_empty(.file))]
     Empty {
         /// The file.
         file: String,
     },
     /// Not a kind of file that can be read here.
-    #[error("{looks_like}, which is none of the kinds that can be opened: {file}")]
+    #[error("{}", is_unknown(.looks_like, .file))]
     Unknown {
         /// What it seems to be: `this is a PNG image`.
         looks_like: String,
@@ -37,11 +38,23 @@ pub enum ImportError {
         file: String,
     },
     /// The user stopped it.
-    #[error("cancelled: {file}")]
+    #[error("{}", is_cancelled(.file))]
     Cancelled {
         /// The file.
         file: String,
     },
+}
+
+fn is_empty(file: &str) -> String {
+    t!("the file is empty: {path}", path = file)
+}
+
+fn is_unknown(looks_like: &str, file: &str) -> String {
+    t!("{looks_like}, which is none of the kinds that can be opened: {path}", looks_like, path = file)
+}
+
+fn is_cancelled(file: &str) -> String {
+    t!("cancelled: {path}", path = file)
 }
 
 impl ImportError {

@@ -13,6 +13,7 @@ use flate2::bufread::MultiGzDecoder;
 use memmap2::MmapMut;
 
 use super::{ImportError, Progress};
+use crate::text::t;
 
 /// How much of a file's beginning is looked at to tell its kind.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -89,10 +90,10 @@ impl Input {
         if metadata.is_dir() {
             // Folders that can be listed never come here.
             path.read_dir().map_err(io)?;
-            return Err(ImportError::content("this is a folder", file_name()));
+            return Err(ImportError::content(t!("this is a folder"), file_name()));
         }
         if !metadata.is_file() {
-            return Err(ImportError::content("this is a pipe or a device, not a file", file_name()));
+            return Err(ImportError::content(t!("this is a pipe or a device, not a file"), file_name()));
         }
         if metadata.len() == 0 {
             return Err(ImportError::Empty { file: file_name() });
@@ -179,7 +180,7 @@ impl Input {
         };
         let memory = memory(length).map_err(|_| {
             let size = crate::model::format_bytes(length);
-            ImportError::content(format!("there is no memory to hold its {size}"), self.name())
+            ImportError::content(t!("there is no memory to hold its {size}", size), self.name())
         })?;
         match fill(memory, self.reader(progress), progress) {
             Ok(Some(content)) if content.is_empty() => Err(ImportError::Empty { file: self.name() }),
@@ -201,9 +202,9 @@ impl Input {
                 Ok(0) => break None,
                 Ok(count) if bytes.len() as u64 + count as u64 > limit_bytes => {
                     bytes.extend_from_slice(&chunk[..(limit_bytes - bytes.len() as u64) as usize]);
-                    break Some(format!(
-                        "it inflates to more than {}",
-                        crate::model::format_bytes(limit_bytes)
+                    break Some(t!(
+                        "it inflates to more than {limit}",
+                        limit = crate::model::format_bytes(limit_bytes)
                     ));
                 }
                 Ok(count) => bytes.extend_from_slice(&chunk[..count]),
@@ -221,8 +222,8 @@ impl Input {
     pub(super) fn cut_reason(&self, error: &io::Error) -> String {
         match error.kind() {
             io::ErrorKind::FileTooLarge => error.to_string(),
-            _ if !self.is_compressed() => format!("reading failed ({error})"),
-            _ => format!("the compressed data is damaged or cut ({error})"),
+            _ if !self.is_compressed() => t!("reading failed ({error})", error),
+            _ => t!("the compressed data is damaged or cut ({error})", error),
         }
     }
 }
@@ -332,7 +333,7 @@ impl Read for Limited<'_> {
             let limit = crate::model::format_bytes(self.limit);
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
-                format!("it inflates to {limit} and more"),
+                t!("it inflates to {limit} and more", limit),
             ));
         }
         let count = self.inflated.by_ref().take(self.left).read(buffer)?;

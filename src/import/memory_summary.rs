@@ -4,6 +4,7 @@ use super::memory_summary_table::{is_in, stats};
 use super::text::{clean_head, read_text};
 use super::{Head, ImportError, Importer, Input, Progress, training_log};
 use crate::model::{Clock, Quantity, Recording, Series, SourceKind, TimeRange};
+use crate::text::t;
 
 /// Reads memory summaries.
 pub struct MemorySummaryImporter;
@@ -25,7 +26,10 @@ impl Importer for MemorySummaryImporter {
             return training_log::read(input, progress, &log, None);
         }
         let Some(summary) = stats(1, &log.text) else {
-            return Err(ImportError::content("the counters lack allocated_bytes.all.current", input.name()));
+            return Err(ImportError::content(
+                t!("the counters lack allocated_bytes.all.current"),
+                input.name(),
+            ));
         };
         let mut recording = Recording::new(SourceKind::MemorySummary, "memory stats", Clock::Order);
         recording.events = summary.figures.len() as u64;

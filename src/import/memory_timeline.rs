@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Head, ImportError, Importer, Input, Progress};
 use crate::model::{Clock, Device, Quantity, Recording, Series, SourceKind, TimeRange, format_count};
+use crate::text::t;
 
 /// `torch.profiler._memory_profiler.Category` by number.
 const CATEGORIES: [&str; 8] = [
@@ -61,7 +62,7 @@ impl Importer for MemoryTimelineImporter {
         }
         if timeline.times.is_empty() {
             return Err(ImportError::content(
-                "the memory timeline holds no rows that can be read",
+                t!("the memory timeline holds no rows that can be read"),
                 input.name(),
             ));
         }
@@ -111,13 +112,13 @@ impl Timeline {
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
             let Some(start) = rest.iter().position(|byte| matches!(byte, b'[' | b']')) else {
-                return Some(format!("the file ends at byte {} within its rows", bytes.len()));
+                return Some(t!("the file ends at byte {byte} within its rows", byte = bytes.len()));
             };
             if rest[start] == b']' {
                 return None;
             }
             let Some(length) = memchr::memchr(b']', &rest[start..]) else {
-                return Some(format!("the file ends at byte {} within its rows", bytes.len()));
+                return Some(t!("the file ends at byte {byte} within its rows", byte = bytes.len()));
             };
             at += start + length + 1;
             self.events += 1;
@@ -198,14 +199,15 @@ impl Timeline {
         }
         recording.warn(
             "device-assumed",
-            "a memory timeline doesn't say of which device it is: it is shown as the first GPU's",
+            t!("a memory timeline doesn't say of which device it is: it is shown as the first GPU's"),
         );
         if let Some(why) = cut {
-            recording.warn("cut", format!("{why}: everything before was read"));
+            recording.warn("cut", t!("{why}: everything before was read", why));
         }
         if self.lost > 0 {
             recording.lost.events = self.lost;
-            recording.warn("lost-rows", format!("{} rows could not be read", format_count(self.lost)));
+            recording
+                .warn("lost-rows", t!("{count} rows could not be read", count = format_count(self.lost)));
         }
         recording
     }

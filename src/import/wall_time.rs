@@ -7,6 +7,7 @@ use jiff::tz::{Offset, TimeZone};
 use regex::{Captures, Regex};
 
 use crate::model::{Clock, time};
+use crate::text::t;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const MINUTE_NS: i64 = 60 * SECOND_NS;
@@ -169,11 +170,18 @@ impl Unwrapper {
                 self.shift_ns = self.shift_ns.saturating_add(jump_ns);
                 ns = ns.saturating_add(jump_ns);
                 if stamp.clock == Clock::LocalWall {
-                    self.notes.push(format!(
-                        "the clock was set {} by an hour at {} (daylight saving): later times were moved so that they run on",
-                        if jump_ns > 0 { "back" } else { "forward" },
-                        time::format_unix(stamp.ns).trim_end_matches('Z').replace('T', " ")
-                    ));
+                    let time = time::format_unix(stamp.ns).trim_end_matches('Z').replace('T', " ");
+                    self.notes.push(if jump_ns > 0 {
+                        t!(
+                            "the clock was set back by an hour at {time} (daylight saving): later times were moved so that they run on",
+                            time
+                        )
+                    } else {
+                        t!(
+                            "the clock was set forward by an hour at {time} (daylight saving): later times were moved so that they run on",
+                            time
+                        )
+                    });
                 }
             }
             let step_ns = ns.saturating_sub(last_ns);

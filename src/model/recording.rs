@@ -4,6 +4,7 @@ use super::{
     Allocations, Device, DeviceInfo, MemorySummary, Ops, Segment, SegmentEvent, Series, Slices, StackId,
     Stacks, StrId, Strings, TimeRange,
 };
+use crate::text::msg;
 
 /// What kind of file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,13 +42,13 @@ impl SourceKind {
     /// The words for people.
     pub fn label(self) -> &'static str {
         match self {
-            Self::Trace => "profiler trace",
-            Self::Snapshot => "memory snapshot",
-            Self::MemoryTimeline => "memory timeline",
-            Self::NvidiaSmi => "nvidia-smi log",
-            Self::MemorySummary => "memory summary",
-            Self::TrainingLog => "training log",
-            Self::PySpy => "py-spy stacks",
+            Self::Trace => msg!("profiler trace"),
+            Self::Snapshot => msg!("memory snapshot"),
+            Self::MemoryTimeline => msg!("memory timeline"),
+            Self::NvidiaSmi => msg!("nvidia-smi log"),
+            Self::MemorySummary => msg!("memory summary"),
+            Self::TrainingLog => msg!("training log"),
+            Self::PySpy => msg!("py-spy stacks"),
         }
     }
 }
@@ -71,11 +72,11 @@ impl Clock {
     /// The words for people and JSON.
     pub fn label(self) -> &'static str {
         match self {
-            Self::Unix => "unix",
-            Self::LocalWall => "local wall time",
-            Self::LocalTimeOfDay => "local time of day",
-            Self::Relative => "relative",
-            Self::Order => "none",
+            Self::Unix => msg!("unix"),
+            Self::LocalWall => msg!("local wall time"),
+            Self::LocalTimeOfDay => msg!("local time of day"),
+            Self::Relative => msg!("relative"),
+            Self::Order => msg!("none"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::bytes::MAX_BYTES;
 use super::{Device, TimeRange};
+use crate::text::msg;
 
 /// What a curve shows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,17 +41,17 @@ impl Quantity {
     /// The words for legends, tables and reports.
     pub fn label(&self) -> &str {
         match self {
-            Self::Allocated => "allocated",
-            Self::Active => "active",
-            Self::Requested => "requested",
-            Self::Reserved => "reserved",
-            Self::InactiveSplit => "inactive split",
-            Self::LargestFree => "largest free block",
-            Self::PeakAllocated => "peak allocated",
-            Self::PeakReserved => "peak reserved",
-            Self::DriverUsed => "driver used",
-            Self::ProcessUsed => "process used",
-            Self::Capacity => "capacity",
+            Self::Allocated => msg!("allocated"),
+            Self::Active => msg!("active"),
+            Self::Requested => msg!("requested"),
+            Self::Reserved => msg!("reserved"),
+            Self::InactiveSplit => msg!("inactive split"),
+            Self::LargestFree => msg!("largest free block"),
+            Self::PeakAllocated => msg!("peak allocated"),
+            Self::PeakReserved => msg!("peak reserved"),
+            Self::DriverUsed => msg!("driver used"),
+            Self::ProcessUsed => msg!("process used"),
+            Self::Capacity => msg!("capacity"),
             Self::InstanceUsed(name) | Self::Category(name) | Self::Other(name) => name,
         }
     }

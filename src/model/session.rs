@@ -7,6 +7,7 @@ use super::{
     Allocations, Annotation, Marker, Ops, Recording, Segment, SegmentEvent, Series, SourceKind, Stacks,
     Strings, TimeRange,
 };
+use crate::text::msg;
 
 /// A source of a session: an index into [`Session::sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,13 +40,13 @@ impl AlignmentMethod {
     /// The words for people and JSON.
     pub fn label(self) -> &'static str {
         match self {
-            Self::SameClock => "same clock",
-            Self::ZoneByCurve => "zone found by overlap and correlation",
-            Self::ZoneByOverlap => "zone found by overlap",
-            Self::ShapeOfCurve => "placed by the shape of its curve",
-            Self::Steps => "placed by step numbers",
-            Self::Assumed => "assumed",
-            Self::ByHand => "set by hand",
+            Self::SameClock => msg!("same clock"),
+            Self::ZoneByCurve => msg!("zone found by overlap and correlation"),
+            Self::ZoneByOverlap => msg!("zone found by overlap"),
+            Self::ShapeOfCurve => msg!("placed by the shape of its curve"),
+            Self::Steps => msg!("placed by step numbers"),
+            Self::Assumed => msg!("assumed"),
+            Self::ByHand => msg!("set by hand"),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! `i64` covers 1678 to 2262. Floats are for drawing only, relative to a session's start, since an `f64` steps by
 //! 256 ns at this distance from 1970.
 
+use crate::text::t;
 use std::fmt;
 
 /// The time of an event that the recording does not show to happen: a block that was never freed.
@@ -116,11 +117,19 @@ pub enum TimeSpec {
 }
 
 /// Why a text names no instant.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "not a time: `{0}`; write step:8, +1.25s, 40%, Unix seconds or an RFC 3339 time such as 2026-12-01T05:52:03Z"
-)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeSpecError(pub String);
+
+impl std::error::Error for TimeSpecError {}
+
+impl fmt::Display for TimeSpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&t!(
+            "not a time: `{text}`; write step:8, +1.25s, 40%, Unix seconds or an RFC 3339 time such as 2026-12-01T05:52:03Z",
+            text = self.0
+        ))
+    }
+}
 
 impl std::str::FromStr for TimeSpec {
     type Err = TimeSpecError;

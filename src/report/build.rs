@@ -10,6 +10,7 @@ use super::words;
 use super::{Options, Redactor, command, curves};
 use crate::analysis::{self, GroupBy, Index, Query, RowRef, Selection};
 use crate::model::{self, NEVER_NS, SourceId, TimeRange};
+use crate::text::t;
 
 /// How many survivors a report lists unless all are asked for.
 const MAX_ALLOCATIONS: usize = 1_000;
@@ -38,7 +39,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         redacted: false,
         sources: session.sources.iter().map(|source| self::source(index, source)).collect(),
         range: range(query.range, label),
-        session: range(session.span, "the whole run".to_owned()),
+        session: range(session.span, t!("the whole run").to_owned()),
         selection: words::selection_text(index, query.selection),
         free_by: query.free_by.name().to_owned(),
         group_by: group_by.name().to_owned(),

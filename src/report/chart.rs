@@ -5,6 +5,7 @@ use maud::{Markup, PreEscaped, html};
 use super::{Curve, Report};
 use crate::model::time::format_offset;
 use crate::model::{TimeRange, format_bytes};
+use crate::text::{say, t};
 
 const WIDTH: f64 = 1_000.0;
 const HEIGHT: f64 = 300.0;
@@ -95,7 +96,7 @@ fn picture(report: &Report, with_legend: bool) -> Option<Markup> {
     };
     let base = HEIGHT - BOTTOM;
     let (range_from, range_to) = (scale.x(report.range.start_ns), scale.x(report.range.end_ns));
-    let label = format!("Memory over time; {} is marked", report.range.label);
+    let label = t!("Memory over time; {range} is marked", range = report.range.label);
     let height = HEIGHT + if with_legend { curves.len() as f64 * LEGEND_LINE } else { 0.0 };
     Some(html! {
         svg.chart xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
@@ -122,7 +123,7 @@ fn picture(report: &Report, with_legend: bool) -> Option<Markup> {
                 @for (position, curve) in curves.iter().enumerate() {
                     @let y = HEIGHT + position as f64 * LEGEND_LINE;
                     rect class=(format!("s{position}")) x=(LEFT) y=(y + 3.0) width="14" height="4" {}
-                    text x=(LEFT + 22.0) y=(y + 9.0) { (curve.quantity) ", " (curve.device) ", " (curve.origin) }
+                    text x=(LEFT + 22.0) y=(y + 9.0) { (say(&curve.quantity)) ", " (curve.device) ", " (curve.origin) }
                 }
             }
             @for part in 0..=4_i64 {

@@ -3,11 +3,14 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::words::{
-    apart_rows, clock_text, group_label, has_allocations, notes, spans, steps_text, total_rows,
+    apart_rows, clock_text, group_label, has_allocations, link_text, notes, per_step_text, spans, steps_text,
+    sure_text, total_rows,
 };
 use super::{Allocation, Finding, Group, Process, Report, chart};
+use crate::analysis::label_words;
 use crate::model::time::{format_duration, format_offset, format_unix};
 use crate::model::{format_bytes, format_bytes_exact, format_count, format_delta_bytes};
+use crate::text::{Language, say, t};
 
 const STYLE: &str = include_str!("../../assets/report.css");
 const MAX_GROUPS: usize = 200;
@@ -17,7 +20,7 @@ const MAX_ALLOCATIONS: usize = 100;
 pub(super) fn render(report: &Report) -> String {
     let page = html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(Language::spoken().tag()) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
@@ -52,13 +55,13 @@ pub(super) fn render(report: &Report) -> String {
 
 fn scope(report: &Report) -> String {
     let range = &report.range;
-    format!(
-        "{}; {}; {} to {}, {}",
-        report.selection,
-        range.label,
-        format_unix(range.start_ns),
-        format_unix(range.end_ns),
-        format_duration(range.end_ns.saturating_sub(range.start_ns))
+    t!(
+        "{selection}; {range}; {from} to {to}, {duration}",
+        selection = report.selection,
+        range = range.label,
+        from = format_unix(range.start_ns),
+        to = format_unix(range.end_ns),
+        duration = format_duration(range.end_ns.saturating_sub(range.start_ns))
     )
 }
 
@@ -70,7 +73,7 @@ fn totals(report: &Report) -> Markup {
                     dt { (row.label) }
                     dd.bytes { (row.bytes) }
                     dd.soft {
-                        @if let Some(count) = row.count { (format_count(count)) " allocations, " }
+                        @if let Some(count) = row.count { (t!("{count} allocations, ", count = format_count(count))) }
                         (row.exact)
                     }
                 }
@@ -90,13 +93,13 @@ fn curves(report: &Report) -> Markup {
                         svg width="14" height="10" aria-hidden="true" {
                             rect class=(format!("s{position}")) y="3" width="14" height="4" {}
                         }
-                        " " (curve.quantity) " " span.soft { (curve.device) ", " (curve.origin) }
+                        " " (say(&curve.quantity)) " " span.soft { (curve.device) ", " (curve.origin) }
                     }
                 }
             }
             figcaption {
-                "Memory over time from the session's start. The marked stretch is " (report.range.label) "."
-                @if !report.steps.is_empty() { " The upper row of numbers names the training steps." }
+                (t!("Memory over time from the session's start. The marked stretch is {range}.", range = report.range.label))
+                @if !report.steps.is_empty() { (t!(" The upper row of numbers names the training steps.")) }
             }
         }
     }
@@ -106,15 +109,15 @@ fn driver(report: &Report) -> Markup {
     html! {
         @for device in &report.driver {
             section {
-                h2 { "What the driver counts" }
+                h2 { (t!("What the driver counts")) }
                 p.soft {
                     (device.device)
-                    @if device.driver_device != device.device { " (" (device.driver_device) " in the driver's log)" }
-                    ", first to last sample of the range"
-                    @if device.is_sum_of_processes { "; the driver gives no total, so its processes are summed" }
+                    @if device.driver_device != device.device { (t!(" ({device} in the driver's log)", device = device.driver_device)) }
+                    (t!(", first to last sample of the range"))
+                    @if device.is_sum_of_processes { (t!("; the driver gives no total, so its processes are summed")) }
                 }
                 table {
-                    thead { tr { th { "" } th.number { "grew by" } th.number { "at the end" } } }
+                    thead { tr { th { "" } th.number { (t!("grew by")) } th.number { (t!("at the end")) } } }
                     tbody {
                         @for part in &device.parts {
                             tr {
@@ -134,7 +137,7 @@ fn findings(report: &Report) -> Markup {
     html! {
         @if !report.findings.is_empty() {
             section {
-                h2 { "Findings" }
+                h2 { (t!("Findings")) }
                 @for finding in &report.findings { (self::finding(finding)) }
             }
         }
@@ -146,20 +149,20 @@ fn finding(finding: &Finding) -> Markup {
         article class=(format!("finding {}", finding.severity)) {
             h3 { (finding.title) }
             p.soft {
-                span.severity { (finding.severity) }
-                ", " (format!("{:.0}", finding.confidence * 100.0)) " % sure"
-                @if finding.bytes > 0 { ", " (format_bytes(finding.bytes)) }
-                @if finding.per_step_bytes > 0 { ", " (format_bytes(finding.per_step_bytes)) " per step" }
+                span.severity { (say(&finding.severity)) }
+                (t!(", ")) (sure_text(finding.confidence))
+                @if finding.bytes > 0 { (t!(", ")) (format_bytes(finding.bytes)) }
+                @if finding.per_step_bytes > 0 { (t!(", ")) (per_step_text(finding.per_step_bytes)) }
             }
             @if !finding.evidence.is_empty() {
                 ul { @for evidence in &finding.evidence { li { (prose(evidence)) } } }
             }
             @if !finding.call_sites.is_empty() {
                 p {
-                    "At "
+                    (t!("At "))
                     @for (position, site) in finding.call_sites.iter().take(8).enumerate() {
-                        @if position > 0 { ", " }
-                        code { (site) }
+                        @if position > 0 { (t!(", ")) }
+                        code { (label_words(site)) }
                     }
                 }
             }
@@ -171,7 +174,7 @@ fn finding(finding: &Finding) -> Markup {
                 }
             }
             @if !finding.confirm.is_empty() {
-                p { span.soft { "To confirm " } (prose(&finding.confirm)) }
+                p { span.soft { (t!("To confirm ")) } (prose(&finding.confirm)) }
             }
         }
     }
@@ -186,27 +189,27 @@ fn groups(report: &Report) -> Markup {
     let all: u64 = report.groups.iter().map(|group| group.bytes).sum();
     html! {
         section {
-            h2 { "Kept, by " (group_label(report)) }
+            h2 { (t!("Kept, by {group}", group = group_label(report))) }
             @if report.groups.is_empty() {
-                p { "Nothing: every allocation of the range was freed." }
+                p { (t!("Nothing: every allocation of the range was freed.")) }
             } @else {
                 div.wide {
                     table.groups {
                         thead {
                             tr {
                                 th { (group_label(report)) }
-                                th.number { "bytes" }
-                                th.number { "count" }
-                                th.number { "per step" }
-                                th { "steps" }
-                                th { "ops" }
+                                th.number { (t!("bytes")) }
+                                th.number { (t!("count")) }
+                                th.number { (t!("per step")) }
+                                th { (t!("steps")) }
+                                th { (t!("ops")) }
                             }
                         }
                         @for group in report.groups.iter().take(MAX_GROUPS) { (group_rows(group, all)) }
                     }
                 }
                 @if report.groups.len() > MAX_GROUPS {
-                    p.soft { (format_count((report.groups.len() - MAX_GROUPS) as u64)) " more are left out here; the JSON report has them" }
+                    p.soft { (t!("{count} more are left out here; the JSON report has them", count = format_count((report.groups.len() - MAX_GROUPS) as u64))) }
                 }
             }
         }
@@ -219,20 +222,20 @@ fn group_rows(group: &Group, all_bytes: u64) -> Markup {
         tbody {
             tr {
                 td {
-                    span.mono { (group.key) }
+                    span.mono { (label_words(&group.key)) }
                     span.share style=(format!("width:{share:.1}%")) {}
                 }
                 td.number title=(format_bytes_exact(group.bytes)) { (format_bytes(group.bytes)) }
                 td.number { (format_count(group.count)) }
                 td.number { @if let Some(steps) = group.steps { (format_bytes(steps.per_step_bytes)) } }
                 td.time { @if let Some(steps) = group.steps { (steps_text(steps)) } }
-                td.mono { (group.ops.join(", ")) }
+                td.mono { (group.ops.iter().map(|op| label_words(op)).collect::<Vec<_>>().join(", ")) }
             }
             @if !group.stack.is_empty() {
                 tr {
                     td colspan="6" {
                         details.stack {
-                            summary.soft { "Stack" }
+                            summary.soft { (t!("Stack")) }
                             pre { (group.stack.join("\n")) }
                         }
                     }
@@ -246,24 +249,24 @@ fn processes(report: &Report) -> Markup {
     html! {
         @if report.processes.len() > 1 {
             section {
-                h2 { "Processes" }
+                h2 { (t!("Processes")) }
                 div.wide {
                     table {
                         thead {
                             tr {
-                                th { "process" }
-                                th.number { "kept" }
-                                th.number { "count" }
-                                th.number { "growth per step" }
-                                th.number { "peak allocated" }
-                                th { "first finding" }
+                                th { (t!("process")) }
+                                th.number { (t!("kept")) }
+                                th.number { (t!("count")) }
+                                th.number { (t!("growth per step")) }
+                                th.number { (t!("peak allocated")) }
+                                th { (t!("first finding")) }
                             }
                         }
                         tbody { @for process in &report.processes { (process_row(process)) } }
                     }
                 }
                 @if let Some(command) = &report.command_for_another {
-                    p.soft { "They were opened one by one; the rest of this report is of one of them. Another one:" }
+                    p.soft { (t!("They were opened one by one; the rest of this report is of one of them. Another one:")) }
                     pre { (command) }
                 }
             }
@@ -274,7 +277,7 @@ fn processes(report: &Report) -> Markup {
 fn process_row(process: &Process) -> Markup {
     html! {
         tr {
-            td { (process.name) @if process.is_outlier { " " span.outlier { "stands out" } } }
+            td { (process.name) @if process.is_outlier { " " span.outlier { (t!("stands out")) } } }
             td.number { (format_bytes(process.survivors.bytes)) }
             td.number { (format_count(process.survivors.count)) }
             td.number { @if let Some(growth) = process.growth_per_step_bytes { (format_delta_bytes(growth)) } }
@@ -289,24 +292,24 @@ fn allocations(report: &Report) -> Markup {
     html! {
         @if !shown.is_empty() {
             section.screen {
-                h2 { "The largest of them" }
+                h2 { (t!("The largest of them")) }
                 details {
                     summary {
-                        (format_count(shown.len() as u64)) " of " (format_count(report.allocations_total)) " allocations"
+                        (t!("{shown} of {all} allocations", shown = format_count(shown.len() as u64), all = format_count(report.allocations_total)))
                     }
                     div.wide {
                         table {
                             thead {
                                 tr {
-                                    th.number { "bytes" }
-                                    th { "when" }
-                                    th { "step" }
-                                    th { "op" }
-                                    th { "tensor" }
-                                    th { "input shapes" }
-                                    th { "module" }
-                                    th { "call site" }
-                                    th { "address" }
+                                    th.number { (t!("bytes")) }
+                                    th { (t!("when")) }
+                                    th { (t!("step")) }
+                                    th { (t!("op")) }
+                                    th { (t!("tensor")) }
+                                    th { (t!("input shapes")) }
+                                    th { (t!("module")) }
+                                    th { (t!("call site")) }
+                                    th { (t!("address")) }
                                 }
                             }
                             tbody { @for allocation in shown { (allocation_row(report, allocation)) } }
@@ -324,11 +327,11 @@ fn allocation_row(report: &Report, allocation: &Allocation) -> Markup {
             td.number title=(format_bytes_exact(allocation.bytes)) { (format_bytes(allocation.bytes)) }
             td.number { (format_offset(allocation.time_ns, report.session.start_ns)) }
             td { @if let Some(step) = allocation.step { (step) } }
-            td.mono { (allocation.op) }
+            td.mono { (label_words(&allocation.op)) }
             td.mono { (allocation.tensor) }
             td.mono { (allocation.shapes) }
             td.mono { (allocation.module) }
-            td.mono { (allocation.call_site) }
+            td.mono { (label_words(&allocation.call_site)) }
             td.mono { (format!("{:#x}", allocation.address)) @if let Some(process) = &allocation.process { ", " (process) } }
         }
     }
@@ -337,10 +340,10 @@ fn allocation_row(report: &Report, allocation: &Allocation) -> Markup {
 fn sources(report: &Report) -> Markup {
     html! {
         section {
-            h2 { "Sources and clocks" }
+            h2 { (t!("Sources and clocks")) }
             div.wide {
                 table {
-                    thead { tr { th { "source" } th.number { "events" } th { "from" } th.number { "length" } th { "clock" } } }
+                    thead { tr { th { (t!("source")) } th.number { (t!("events")) } th { (t!("from")) } th.number { (t!("length")) } th { (t!("clock")) } } }
                     tbody {
                         @for source in &report.sources {
                             tr {
@@ -366,10 +369,7 @@ fn sources(report: &Report) -> Markup {
                 }
             }
             @for link in &report.links {
-                p {
-                    (format_count(link.matched)) " of " (format_count(link.allocations)) " allocations of "
-                    code { (link.trace) } " were found in " code { (link.snapshot) }
-                }
+                p { (prose(&link_text(link, |name| format!("`{name}`")))) }
             }
         }
     }
@@ -384,9 +384,9 @@ fn apart(report: &Report) -> Markup {
         .collect();
     html! {
         section {
-            h2 { "Apart, never counted as kept" }
+            h2 { (t!("Apart, never counted as kept")) }
             table {
-                thead { tr { th { "what" } th.number { "count" } th.number { "bytes" } } }
+                thead { tr { th { (t!("what")) } th.number { (t!("count")) } th.number { (t!("bytes")) } } }
                 tbody {
                     @for (label, totals) in apart {
                         tr {
@@ -398,7 +398,7 @@ fn apart(report: &Report) -> Markup {
                 }
             }
             @if !notes.is_empty() {
-                h2 { "Lost, repaired or odd" }
+                h2 { (t!("Lost, repaired or odd")) }
                 ul { @for (name, note) in notes { li { code { (name) } ": " (note) } } }
             }
         }
@@ -409,12 +409,12 @@ fn reproduce(report: &Report) -> Markup {
     html! {
         footer {
             @if !report.command.is_empty() {
-                h2 { "To get this again" }
+                h2 { (t!("To get this again")) }
                 pre { (report.command) }
             }
             p.soft {
-                "Bytes are as requested. Made by vramscope " (report.version)
-                @if report.redacted { "; names of users, hosts, folders, files, boards and processes were replaced" }
+                (t!("Bytes are as requested. Made by vramscope {version}", version = report.version))
+                @if report.redacted { (t!("; names of users, hosts, folders, files, boards and processes were replaced")) }
             }
         }
     }

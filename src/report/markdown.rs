@@ -5,11 +5,14 @@
 use std::fmt::Write as _;
 
 use super::words::{
-    apart_rows, clock_text, group_label, has_allocations, notes, spans, steps_text, total_rows,
+    apart_rows, clock_text, group_label, has_allocations, link_text, notes, per_step_text, spans, steps_text,
+    sure_text, total_rows,
 };
 use super::{Finding, Group, Report};
+use crate::analysis::label_words;
 use crate::model::time::format_unix;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
+use crate::text::{say, t};
 
 const MAX_GROUPS: usize = 20;
 const MAX_PROCESSES: usize = 32;
@@ -32,8 +35,8 @@ pub(super) fn render(report: &Report) -> String {
     if !report.command.is_empty() {
         let _ = writeln!(
             out,
-            "Made by vramscope {} with\n\n{}",
-            report.version,
+            "{}\n\n{}",
+            t!("Made by vramscope {version} with", version = report.version),
             code_block("sh", &report.command)
         );
     }
@@ -41,18 +44,19 @@ pub(super) fn render(report: &Report) -> String {
 }
 
 fn totals(out: &mut String, report: &Report) {
-    let _ = writeln!(
-        out,
-        "{}; {}; {} to {}\n",
-        escape(&report.selection),
-        escape(&report.range.label),
-        format_unix(report.range.start_ns),
-        format_unix(report.range.end_ns)
+    let scope = t!(
+        "{selection}; {range}; {from} to {to}",
+        selection = escape(&report.selection),
+        range = escape(&report.range.label),
+        from = format_unix(report.range.start_ns),
+        to = format_unix(report.range.end_ns)
     );
+    let _ = writeln!(out, "{scope}\n");
     if !has_allocations(report) {
         return;
     }
-    out.push_str("| | allocations | bytes |\n| --- | ---: | ---: |\n");
+    out.push_str(t!("| | allocations | bytes |"));
+    out.push_str("\n| --- | ---: | ---: |\n");
     for row in total_rows(report) {
         let strong = if row.is_chosen { "**" } else { "" };
         let count = row.count.map(format_count).unwrap_or_default();
@@ -77,7 +81,8 @@ fn driver(out: &mut String, report: &Report) {
         if beside < DRIVER_WORTH_BYTES {
             continue;
         }
-        let _ = writeln!(out, "| {}, driver's log | grew by | at the end |", escape(&device.device));
+        let head = t!("| {device}, driver's log | grew by | at the end |", device = escape(&device.device));
+        let _ = writeln!(out, "{head}");
         out.push_str("| --- | ---: | ---: |\n");
         for part in &device.parts {
             let _ = writeln!(
@@ -96,22 +101,23 @@ fn findings(out: &mut String, findings: &[Finding]) {
     if findings.is_empty() {
         return;
     }
-    out.push_str("### Findings\n\n");
+    let _ = writeln!(out, "### {}\n", t!("Findings"));
     for finding in findings {
-        let mut facts = vec![finding.severity.clone(), format!("{:.0} % sure", finding.confidence * 100.0)];
+        let mut facts = vec![say(&finding.severity).to_owned(), sure_text(finding.confidence)];
         if finding.bytes > 0 {
             facts.push(format_bytes(finding.bytes));
         }
         if finding.per_step_bytes > 0 {
-            facts.push(format!("{} per step", format_bytes(finding.per_step_bytes)));
+            facts.push(per_step_text(finding.per_step_bytes));
         }
-        let _ = writeln!(out, "**{}** ({})\n", escape(&finding.title), escape(&facts.join(", ")));
+        let _ = writeln!(out, "**{}** ({})\n", escape(&finding.title), escape(&facts.join(t!(", "))));
         for evidence in &finding.evidence {
             let _ = writeln!(out, "- {}", prose(evidence));
         }
         if !finding.call_sites.is_empty() {
-            let sites: Vec<String> = finding.call_sites.iter().take(5).map(|site| code(site)).collect();
-            let _ = writeln!(out, "- at {}", sites.join(", "));
+            let sites: Vec<String> =
+                finding.call_sites.iter().take(5).map(|site| code(&label_words(site))).collect();
+            let _ = writeln!(out, "- {}", t!("at {places}", places = sites.join(t!(", "))));
         }
         let _ = writeln!(out, "\n{}\n", prose(&finding.advice));
         if !finding.code_after.is_empty() {
@@ -119,7 +125,7 @@ fn findings(out: &mut String, findings: &[Finding]) {
             out.push('\n');
         }
         if !finding.confirm.is_empty() {
-            let _ = writeln!(out, "To confirm: {}\n", prose(&finding.confirm));
+            let _ = writeln!(out, "{}\n", t!("To confirm: {words}", words = prose(&finding.confirm)));
         }
     }
 }
@@ -134,16 +140,20 @@ fn groups(out: &mut String, report: &Report) {
     if report.groups.is_empty() {
         return;
     }
-    let _ = writeln!(out, "### Kept, by {}\n", group_label(report));
-    let _ = writeln!(out, "| {} | bytes | count | per step | steps | ops |", group_label(report));
+    let _ = writeln!(out, "### {}\n", t!("Kept, by {group}", group = group_label(report)));
+    let _ = writeln!(
+        out,
+        "{}",
+        t!("| {group} | bytes | count | per step | steps | ops |", group = group_label(report))
+    );
     out.push_str("| --- | ---: | ---: | ---: | --- | --- |\n");
     for group in report.groups.iter().take(MAX_GROUPS) {
         let per_step = group.steps.map(|steps| format_bytes(steps.per_step_bytes)).unwrap_or_default();
-        let ops: Vec<String> = group.ops.iter().take(3).map(|op| code(op)).collect();
+        let ops: Vec<String> = group.ops.iter().take(3).map(|op| code(&label_words(op))).collect();
         let _ = writeln!(
             out,
             "| {} | {} | {} | {per_step} | {} | {} |",
-            code(&group.key),
+            code(&label_words(&group.key)),
             format_bytes(group.bytes),
             format_count(group.count),
             group.steps.map(steps_text).unwrap_or_default(),
@@ -153,8 +163,8 @@ fn groups(out: &mut String, report: &Report) {
     if report.groups.len() > MAX_GROUPS {
         let rest = &report.groups[MAX_GROUPS..];
         let bytes: u64 = rest.iter().map(|group| group.bytes).sum();
-        let _ =
-            writeln!(out, "| {} more | {} | | | | |", format_count(rest.len() as u64), format_bytes(bytes));
+        let more = t!("{count} more", count = format_count(rest.len() as u64));
+        let _ = writeln!(out, "| {more} | {} | | | | |", format_bytes(bytes));
     }
     out.push('\n');
     for group in report.groups.iter().take(MAX_STACKS).filter(|group| !group.stack.is_empty()) {
@@ -165,22 +175,23 @@ fn groups(out: &mut String, report: &Report) {
 fn stack(out: &mut String, group: &Group) {
     let _ = writeln!(
         out,
-        "<details><summary>Stack of {}</summary>\n\n{}\n</details>\n",
-        code(&group.key),
+        "<details><summary>{}</summary>\n\n{}\n</details>\n",
+        t!("Stack of {place}", place = code(&label_words(&group.key))),
         preformatted(&group.stack.join("\n"))
     );
 }
 
 fn processes(out: &mut String, report: &Report) {
-    out.push_str("### Processes\n\n| process | kept | count | growth per step | peak | first finding |\n");
-    out.push_str("| --- | ---: | ---: | ---: | ---: | --- |\n");
+    let _ = writeln!(out, "### {}\n", t!("Processes"));
+    out.push_str(t!("| process | kept | count | growth per step | peak | first finding |"));
+    out.push_str("\n| --- | ---: | ---: | ---: | ---: | --- |\n");
     for process in report.processes.iter().take(MAX_PROCESSES) {
         let strong = if process.is_outlier { "**" } else { "" };
         let _ = writeln!(
             out,
             "| {strong}{}{strong}{} | {} | {} | {} | {} | {} |",
             escape(&process.name),
-            if process.is_outlier { " (stands out)" } else { "" },
+            if process.is_outlier { t!(" (stands out)") } else { "" },
             format_bytes(process.survivors.bytes),
             format_count(process.survivors.count),
             process.growth_per_step_bytes.map(format_delta_bytes).unwrap_or_default(),
@@ -190,21 +201,28 @@ fn processes(out: &mut String, report: &Report) {
     }
     let more = report.processes.len().saturating_sub(MAX_PROCESSES);
     if more > 0 {
-        let _ = writeln!(out, "| {} more, which keep less | | | | | |", format_count(more as u64));
+        let _ = writeln!(
+            out,
+            "| {} | | | | | |",
+            t!("{count} more, which keep less", count = format_count(more as u64))
+        );
     }
     out.push('\n');
     if let Some(command) = &report.command_for_another {
         let _ = writeln!(
             out,
-            "They were opened one by one; the rest of this report is of one of them. Another one:\n\n{}",
+            "{}\n\n{}",
+            t!("They were opened one by one; the rest of this report is of one of them. Another one:"),
             code_block("sh", command)
         );
     }
 }
 
 fn sources(out: &mut String, report: &Report) {
-    out.push_str("<details><summary>Sources, clocks, and what was left out</summary>\n\n");
-    out.push_str("| source | kind | events | clock |\n| --- | --- | ---: | --- |\n");
+    let title = t!("Sources, clocks, and what was left out");
+    let _ = writeln!(out, "<details><summary>{title}</summary>\n");
+    out.push_str(t!("| source | kind | events | clock |"));
+    out.push_str("\n| --- | --- | ---: | --- |\n");
     for source in &report.sources {
         let _ = writeln!(
             out,
@@ -222,17 +240,16 @@ fn sources(out: &mut String, report: &Report) {
         }
     }
     for link in &report.links {
-        let _ = writeln!(
-            out,
-            "- {} of {} allocations of {} were found in {}",
-            format_count(link.matched),
-            format_count(link.allocations),
-            code(&link.trace),
-            code(&link.snapshot)
-        );
+        let _ = writeln!(out, "- {}", link_text(link, code));
     }
     for (label, totals) in apart_rows(report).into_iter().filter(|(_, totals)| totals.count > 0) {
-        let _ = writeln!(out, "- {} {label}: {}", format_count(totals.count), format_bytes(totals.bytes));
+        let line = t!(
+            "{count} {label}: {bytes}",
+            count = format_count(totals.count),
+            label,
+            bytes = format_bytes(totals.bytes)
+        );
+        let _ = writeln!(out, "- {line}");
     }
     out.push_str("\n</details>\n\n");
 }

@@ -21,6 +21,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
+use crate::text::t;
 pub use build::build;
 pub(crate) use build::{link, source};
 pub use command::quote;
@@ -58,7 +59,7 @@ impl Format {
             Self::Markdown => "Markdown",
             Self::Json => "JSON",
             Self::Csv => "CSV",
-            Self::Svg => "SVG, the curves",
+            Self::Svg => t!("SVG, the curves"),
         }
     }
 
@@ -109,7 +110,7 @@ pub fn render(report: &Report, format: Format) -> anyhow::Result<Vec<u8>> {
         Format::Markdown => Ok(markdown::render(report).into_bytes()),
         Format::Json => json::render(report),
         Format::Csv => csv::render(report),
-        Format::Svg => Ok(without_codes(chart::file(report).context("there is no curve to draw")?)),
+        Format::Svg => Ok(without_codes(chart::file(report).context(t!("there is no curve to draw"))?)),
     }
 }
 
@@ -133,7 +134,7 @@ pub(crate) fn write_file(
     path: &Path,
     fill: impl FnOnce(&mut std::fs::File) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let failed = || format!("the file can't be written: {}", path.display());
+    let failed = || t!("the file can't be written: {path}", path = path.display());
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         let mut file = std::fs::OpenOptions::new().write(true).open(path).with_context(failed)?;
         return fill(&mut file).with_context(failed);

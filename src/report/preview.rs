@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::Report;
+use crate::text::t;
 
 /// No list of names that stay is longer.
 const MAX_STAYING: usize = 40;
@@ -24,21 +25,26 @@ pub fn preview(redacted: &Report, replaced: &[Replacement]) -> String {
     let mut text = String::new();
     let kind_width = replaced.iter().map(|replacement| replacement.kind.len()).max().unwrap_or_default();
     if replaced.is_empty() {
-        text.push_str("Nothing is replaced: the report holds no name that --redact knows\n");
+        let _ = writeln!(text, "{}", t!("Nothing is replaced: the report holds no name that --redact knows"));
     } else {
-        text.push_str("Replaced\n");
+        let _ = writeln!(text, "{}", t!("Replaced"));
     }
     for Replacement { kind, original, word } in replaced {
         let _ = writeln!(text, "  {kind:kind_width$}  {} → {}", one_line(original), one_line(word));
     }
     let sites = redacted.groups.iter().map(|group| &group.call_site);
     let sites = sites.chain(redacted.allocations.iter().map(|allocation| &allocation.call_site));
-    list(&mut text, "Still told, of your code", sites);
-    list(&mut text, "Still told, modules", redacted.allocations.iter().map(|allocation| &allocation.module));
-    text.push_str(
-        "Still told besides: sizes, times, steps, addresses, ops, shapes, frames of your code and of installed \
-         packages, models of GPUs, ranks and process ids\n",
+    list(&mut text, t!("Still told, of your code"), sites);
+    list(
+        &mut text,
+        t!("Still told, modules"),
+        redacted.allocations.iter().map(|allocation| &allocation.module),
     );
+    text.push_str(t!(
+        "Still told besides: sizes, times, steps, addresses, ops, shapes, frames of your code and of installed \
+         packages, models of GPUs, ranks and process ids"
+    ));
+    text.push('\n');
     text
 }
 
@@ -52,7 +58,7 @@ fn list<'a>(text: &mut String, title: &str, names: impl Iterator<Item = &'a Stri
         let _ = writeln!(text, "  {}", one_line(name));
     }
     if names.len() > MAX_STAYING {
-        let _ = writeln!(text, "  … and {} more", names.len() - MAX_STAYING);
+        let _ = writeln!(text, "  {}", t!("… and {count} more", count = names.len() - MAX_STAYING));
     }
 }
 

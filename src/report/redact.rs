@@ -13,6 +13,7 @@ use super::preview::Replacement;
 use super::{Range, Report, quote};
 use crate::analysis::{FrameOrigin, Index};
 use crate::model::{Frame, StackId, Stacks};
+use crate::text::t;
 
 /// Where paths begin that are the same on every machine, and what is left of them.
 const LIBRARIES: [(&str, &str); 5] = [
@@ -123,7 +124,7 @@ impl Redactor {
         let names: Vec<String> = names.into_iter().map(|name| whole_word(name)).collect();
         let names = if names.is_empty() { "[^\\s\\S]".to_owned() } else { names.join("|") };
         let pattern = regex::RegexBuilder::new(&format!(
-            r#"(?<name>{names})|(?<board>\b(?:GPU|MIG)-[0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}\b)|(?<before>^|[\s"'(=:,<>\[`])(?<path>(?:[A-Za-z]:)?[/\\][^\s/\\:"'<>()\[\],;`][^\s:"'<>()\[\],;`]*)"#
+            r#"(?<name>{names})|(?<board>\b(?:GPU|MIG)-[0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}\b)|(?<before>^|[\s"'(=:,<>\[`（：，、；])(?<path>(?:[A-Za-z]:)?[/\\][^\s/\\:"'<>()\[\],;`][^\s:"'<>()\[\],;`（），；。]*)"#
         ))
         .size_limit(1 << 28)
         .build()?;
@@ -331,7 +332,7 @@ impl Redactor {
 /// What is left when names can't be replaced: figures without any text from the files.
 fn withheld(report: Report, error: &anyhow::Error) -> Report {
     Report {
-        summary: format!("Names could not be replaced, so the texts were left out ({error})"),
+        summary: t!("Names could not be replaced, so the texts were left out ({error})", error),
         command: String::new(),
         redacted: true,
         sources: Vec::new(),
@@ -343,7 +344,7 @@ fn withheld(report: Report, error: &anyhow::Error) -> Report {
         allocations: Vec::new(),
         findings: Vec::new(),
         curves: Vec::new(),
-        range: Range { label: "the range".to_owned(), ..report.range },
+        range: Range { label: t!("the range").to_owned(), ..report.range },
         ..report
     }
 }

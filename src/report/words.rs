@@ -2,9 +2,10 @@
 
 use super::Report;
 use crate::analysis::findings::Severity;
-use crate::analysis::{DeviceFilter, Index, Selection};
+use crate::analysis::{DeviceFilter, Index, Selection, label_words};
 use crate::model::time::{format_duration, format_offset};
 use crate::model::{Step, TimeRange, format_bytes, format_bytes_exact, format_count, format_delta_bytes};
+use crate::text::{say, t};
 
 /// The kind of the finding that says that all is well.
 const NO_GROWTH: &str = "no_growth";
@@ -21,12 +22,16 @@ pub fn range_label(index: &Index, selection: Selection, range: TimeRange) -> Str
         selection.processes(session).map(|id| session.process(id).recorded).reduce(TimeRange::union);
     let whole = recorded.unwrap_or(session.span);
     if range.start_ns <= whole.start_ns && whole.end_ns <= range.end_ns {
-        return "the whole run".to_owned();
+        return t!("the whole run").to_owned();
     }
     let by_steps = selection.processes(session).find_map(|id| steps_label(&session.process(id).steps, range));
     by_steps.unwrap_or_else(|| {
         let start_ns = session.span.start_ns;
-        format!("{} to {}", format_offset(range.start_ns, start_ns), format_offset(range.end_ns, start_ns))
+        t!(
+            "{from} to {to}",
+            from = format_offset(range.start_ns, start_ns),
+            to = format_offset(range.end_ns, start_ns)
+        )
     })
 }
 
@@ -40,8 +45,8 @@ fn steps_label(steps: &[Step], range: TimeRange) -> Option<String> {
         None => steps[last].range.end_ns <= range.end_ns,
     };
     ends_at_step.then(|| match (steps[first].number, steps[last].number) {
-        (first, last) if first == last => format!("step {first}"),
-        (first, last) => format!("steps {first} to {last}"),
+        (first, last) if first == last => t!("step {number}", number = first),
+        (first, last) => t!("steps {first} to {last}", first, last),
     })
 }
 
@@ -50,45 +55,68 @@ pub(super) fn selection_text(index: &Index, selection: Selection) -> String {
     let process = match selection.process {
         Some(id) => index.session.process(id).label.clone(),
         None => match index.session.processes.as_slice() {
-            [] => "no process".to_owned(),
+            [] => t!("no process").to_owned(),
             [one] => one.label.clone(),
-            processes => format!("all {} processes", format_count(processes.len() as u64)),
+            processes => t!("all {count} processes", count = format_count(processes.len() as u64)),
         },
     };
     let device = match selection.device {
-        DeviceFilter::Gpus => "GPU memory".to_owned(),
-        DeviceFilter::Host => "host memory".to_owned(),
-        DeviceFilter::All => "all memory".to_owned(),
+        DeviceFilter::Gpus => t!("GPU memory").to_owned(),
+        DeviceFilter::Host => t!("host memory").to_owned(),
+        DeviceFilter::All => t!("all memory").to_owned(),
         DeviceFilter::One(device) => device.to_string(),
     };
-    format!("{process}, {device}")
+    t!("{process}, {device}", process, device)
 }
 
 /// `vramscope found 573.8 MiB not freed by the end of the recording in steps 8 to 15, most of it at record.py:63
 /// validate`. `place` is the range in words.
 pub(super) fn summary(report: &Report, place: &str) -> String {
     let (total, definition) = match report.free_by.as_str() {
-        "range-end" => (report.survivors.range_end, "not freed by the end of the range"),
-        _ => (report.survivors.recording_end, "not freed by the end of the recording"),
+        "range-end" => (report.survivors.range_end, t!("not freed by the end of the range")),
+        _ => (report.survivors.recording_end, t!("not freed by the end of the recording")),
     };
     if total.count == 0 {
         return nothing_kept(report, place);
     }
     let most = report.groups.first().map(|group| {
         let is_most = group.bytes.saturating_mul(2) > total.bytes;
-        let share = if is_most { "most".to_owned() } else { format_bytes(group.bytes) };
-        format!(", {share} of it at {}", group.call_site)
+        let place = label_words(&group.call_site);
+        if is_most {
+            t!(", most of it at {place}", place)
+        } else {
+            t!(", {bytes} of it at {place}", bytes = format_bytes(group.bytes), place)
+        }
     });
     let bytes = format_bytes(total.bytes);
     let most = most.unwrap_or_default();
     match report.findings.first() {
         Some(finding) if finding.kind == NO_GROWTH => {
-            format!("{}; {bytes} of {place} stay until the end{most}", finding.title)
+            t!(
+                "{title}; {bytes} of {range} stay until the end{most}",
+                title = finding.title,
+                bytes,
+                range = place,
+                most
+            )
         }
         Some(finding) if finding.severity != Severity::Info.name() && !names_first_group(report, finding) => {
-            format!("vramscope found {bytes} {definition} in {place}{most}. {}", finding.title)
+            t!(
+                "vramscope found {bytes} {definition} in {range}{most}. {title}",
+                bytes,
+                definition,
+                range = place,
+                most,
+                title = finding.title
+            )
         }
-        _ => format!("vramscope found {bytes} {definition} in {place}{most}"),
+        _ => t!(
+            "vramscope found {bytes} {definition} in {range}{most}",
+            bytes,
+            definition,
+            range = place,
+            most
+        ),
     }
 }
 
@@ -102,16 +130,21 @@ fn names_first_group(report: &Report, finding: &super::Finding) -> bool {
 fn nothing_kept(report: &Report, place: &str) -> String {
     let finding = report.findings.iter().find(|finding| finding.severity != Severity::Info.name());
     match (finding, has_allocations(report)) {
-        (Some(finding), true) => format!("vramscope found nothing kept in {place}, but: {}", finding.title),
+        (Some(finding), true) => {
+            t!("vramscope found nothing kept in {range}, but: {title}", range = place, title = finding.title)
+        }
         (Some(finding), false) => finding.title.clone(),
         (None, true) if report.survivors.allocated.count == 0 => {
-            format!("Nothing was allocated in {place}")
+            t!("Nothing was allocated in {range}", range = place)
         }
         (None, true) => {
-            format!("vramscope found nothing kept in {place}: every allocation made there was freed")
+            t!(
+                "vramscope found nothing kept in {range}: every allocation made there was freed",
+                range = place
+            )
         }
         (None, false) => {
-            "These files hold no allocations: a memory snapshot or a profiler trace tells what is kept"
+            t!("These files hold no allocations: a memory snapshot or a profiler trace tells what is kept")
                 .to_owned()
         }
     }
@@ -145,17 +178,17 @@ pub(super) fn total_rows(report: &Report) -> Vec<TotalRow> {
     let net = survivors.net_bytes;
     let sign = if net < 0 { "−" } else { "" };
     vec![
-        row("not freed by the end of the recording", survivors.recording_end, "recording-end"),
-        row("not freed by the end of the range", survivors.range_end, "range-end"),
+        row(t!("not freed by the end of the recording"), survivors.recording_end, "recording-end"),
+        row(t!("not freed by the end of the range"), survivors.range_end, "range-end"),
         TotalRow {
-            label: "net: allocated minus freed in the range, whoever allocated it",
+            label: t!("net: allocated minus freed in the range, whoever allocated it"),
             count: None,
             bytes: format_delta_bytes(net),
             exact: format!("{sign}{}", format_bytes_exact(net.unsigned_abs())),
             is_chosen: false,
         },
-        row("allocated in the range", survivors.allocated, ""),
-        row("freed in the range", survivors.freed, ""),
+        row(t!("allocated in the range"), survivors.allocated, ""),
+        row(t!("freed in the range"), survivors.freed, ""),
     ]
 }
 
@@ -163,10 +196,13 @@ pub(super) fn total_rows(report: &Report) -> Vec<TotalRow> {
 pub(super) fn apart_rows(report: &Report) -> [(&'static str, super::Totals); 4] {
     let apart = &report.apart;
     [
-        ("alive, but allocated before the recording began", apart.before_recording),
-        ("freed in the recording, but allocated before it, or the event was lost", apart.free_without_alloc),
-        ("free asked for, still waiting for a stream (record_stream)", apart.pending_free),
-        ("in a private pool, which CUDA graphs keep on purpose", apart.private_pool),
+        (t!("alive, but allocated before the recording began"), apart.before_recording),
+        (
+            t!("freed in the recording, but allocated before it, or the event was lost"),
+            apart.free_without_alloc,
+        ),
+        (t!("free asked for, still waiting for a stream (record_stream)"), apart.pending_free),
+        (t!("in a private pool, which CUDA graphs keep on purpose"), apart.private_pool),
     ]
 }
 
@@ -176,23 +212,35 @@ pub(super) fn clock_text(source: &super::Source) -> String {
         // What has no dates is put somewhere: the distance from 1970 says nothing.
         offset_ns if offset_ns.unsigned_abs() > MAX_OFFSET_NS => String::new(),
         0 => String::new(),
-        offset_ns => format!(", {}{}", if offset_ns > 0 { "+" } else { "" }, format_duration(offset_ns)),
+        offset_ns => t!(
+            ", {offset}",
+            offset = format!("{}{}", if offset_ns > 0 { "+" } else { "" }, format_duration(offset_ns))
+        ),
     };
     let confidence = f64::from(source.confidence) * 100.0;
-    format!("{}{offset}: {}, confidence {confidence:.0} %", source.clock, source.alignment)
+    t!(
+        "{clock}{offset}: {method}, confidence {percent} %",
+        clock = say(&source.clock),
+        offset,
+        method = say(&source.alignment),
+        percent = format!("{confidence:.0}")
+    )
 }
 
 /// What was lost or is odd about a source, a sentence each.
 pub(super) fn notes(source: &super::Source) -> Vec<String> {
     let mut notes = source.warnings.clone();
     if source.lost_events > 0 {
-        notes.push(format!("{} events could not be read", format_count(source.lost_events)));
+        notes.push(t!("{count} events could not be read", count = format_count(source.lost_events)));
     }
     if source.repaired_events > 0 {
-        notes.push(format!("{} events were read after a repair", format_count(source.repaired_events)));
+        notes.push(t!(
+            "{count} events were read after a repair",
+            count = format_count(source.repaired_events)
+        ));
     }
     if source.outside > 0 {
-        notes.push(format!("{} points lie outside the other sources", format_count(source.outside)));
+        notes.push(t!("{count} points lie outside the other sources", count = format_count(source.outside)));
     }
     notes
 }
@@ -202,16 +250,37 @@ pub(super) fn steps_text(steps: super::GroupSteps) -> String {
     if steps.first == steps.last {
         steps.first.to_string()
     } else {
-        format!("{} to {}", steps.first, steps.last)
+        t!("{first} to {last}", first = steps.first, last = steps.last)
     }
 }
 
 /// The words for `--group-by`'s name.
 pub(super) fn group_label(report: &Report) -> &str {
     match report.group_by.as_str() {
-        "call-site" => "call site",
-        other => other,
+        "call-site" => t!("call site"),
+        other => say(other),
     }
+}
+
+/// `97 % sure`.
+pub(super) fn sure_text(confidence: f32) -> String {
+    t!("{percent} % sure", percent = format!("{:.0}", confidence * 100.0))
+}
+
+/// `71.5 MiB per step`.
+pub(super) fn per_step_text(bytes: u64) -> String {
+    t!("{bytes} per step", bytes = format_bytes(bytes))
+}
+
+/// How much of a trace was found in a snapshot, with `code` around their names.
+pub(super) fn link_text(link: &super::Link, code: impl Fn(&str) -> String) -> String {
+    t!(
+        "{matched} of {all} allocations of {trace} were found in {snapshot}",
+        matched = format_count(link.matched),
+        all = format_count(link.allocations),
+        trace = code(&link.trace),
+        snapshot = code(&link.snapshot)
+    )
 }
 
 /// A sentence cut at its backticks: its parts, and whether each is code. An odd backtick stays text.

@@ -5,6 +5,7 @@
 //! ```ignore
 //! t!("Kept")                                          // &'static str
 //! t!("{count} allocations, {size}", count, size = format_bytes(bytes))  // String
+//! const TITLE: &str = msg!("Kept"); say(TITLE)  // of constants, and of names that a contract has in English
 //! ```
 //!
 //! Placeholders are plain names, each given as an argument: the compiler checks them for English, a test compares
@@ -116,7 +117,19 @@ macro_rules! value {
     };
 }
 
-pub(crate) use {t, value};
+/// Marks the words of a constant, which [`say`] says later: `msg!("Kept")` is `"Kept"`.
+macro_rules! msg {
+    ($english:literal) => {
+        $english
+    };
+}
+
+pub(crate) use {msg, t, value};
+
+/// Words that are known at run time only: those of a constant, or a name that a file gives, which stays as it is.
+pub(crate) fn say(english: &str) -> &str {
+    translated(english).unwrap_or(english)
+}
 
 /// All Chinese texts, for a test of the font.
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! How the window looks: each state in both themes.
 
-use egui_kittest::SnapshotResults;
-
 use super::*;
 
 /// The window with a range brushed over the leaking snapshot.

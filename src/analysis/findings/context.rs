@@ -2,9 +2,10 @@
 
 use super::super::growth::{Growth, growths};
 use super::super::query::classify;
-use super::super::{Index, Query, RowClass};
+use super::super::{Index, Query, RowClass, label_words};
 use super::strands::ProcessFacts;
-use crate::model::{ProcessId, Quantity, Session, TimeRange};
+use crate::model::{ProcessId, Quantity, Session, StrId, TimeRange};
+use crate::text::t;
 
 /// The session, the question, and what was read of both.
 pub(super) struct Context<'a> {
@@ -47,10 +48,15 @@ impl<'a> Context<'a> {
             .reduce(TimeRange::union)
     }
 
+    /// A label of the index, in the words of the language that is spoken.
+    pub fn label(&self, id: StrId) -> String {
+        label_words(self.index.label(id)).into_owned()
+    }
+
     /// ` in rank 1`, where there are several processes.
     pub fn whose(&self, facts: &ProcessFacts<'_>) -> String {
         if self.index.session.processes.len() > 1 {
-            format!(" in {}", facts.process.label)
+            t!(" in {process}", process = facts.process.label)
         } else {
             String::new()
         }

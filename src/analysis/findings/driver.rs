@@ -5,6 +5,7 @@ use super::super::growth::{Curve, beats, curves_of, driver_minus_reserved, media
 use super::super::{DeviceFilter, DriverGap, Selection, driver_gap, driver_gaps};
 use super::{Context, Finding, Severity, advice};
 use crate::model::{Device, Quantity, TimeRange, format_bytes, format_delta_bytes};
+use crate::text::t;
 
 /// Growth below this is noise: libraries load kernels as they go.
 const MIN_RISE_BYTES: i64 = 192 << 20;
@@ -107,15 +108,20 @@ fn neighbours(gap: &DriverGap, range: TimeRange) -> Vec<Neighbour> {
 /// The parts of the growth, in words.
 fn split_words(gap: &DriverGap, range: TimeRange) -> Option<String> {
     let growth = gap.growth(range)?;
-    let total =
-        if gap.is_sum_of_processes { "The driver's processes together" } else { "The driver's figure" };
-    Some(format!(
-        "{total}, first to last sample: {}; of these PyTorch's reserved {}, other processes {}, CUDA contexts {}, the rest {}.",
-        format_delta_bytes(growth.driver_used_bytes),
-        format_delta_bytes(growth.reserved_bytes),
-        format_delta_bytes(growth.other_processes_bytes),
-        format_delta_bytes(growth.context_bytes),
-        format_delta_bytes(growth.rest_bytes)
+    let total = if gap.is_sum_of_processes {
+        t!("The driver's processes together")
+    } else {
+        t!("The driver's figure")
+    };
+    Some(t!(
+        "{total}, first to last sample: {driver}; of these PyTorch's reserved {reserved}, other processes {others}, \
+         CUDA contexts {contexts}, the rest {rest}.",
+        total,
+        driver = format_delta_bytes(growth.driver_used_bytes),
+        reserved = format_delta_bytes(growth.reserved_bytes),
+        others = format_delta_bytes(growth.other_processes_bytes),
+        contexts = format_delta_bytes(growth.context_bytes),
+        rest = format_delta_bytes(growth.rest_bytes)
     ))
 }
 
@@ -130,12 +136,12 @@ fn judge(
     let neighbours = gap.map(|gap| neighbours(gap, rise.range)).unwrap_or_default();
     let of_neighbours: i64 = neighbours.iter().map(|neighbour| neighbour.bytes).sum();
     let explained = of_neighbours as f64 / grown as f64;
-    let level = format!(
-        "Driver{}: {} after warm-up, {} later ({}).",
-        if has_allocator { " minus reserved" } else { "" },
-        format_bytes(rise.before_bytes.max(0) as u64),
-        format_bytes(rise.after_bytes.max(0) as u64),
-        format_delta_bytes(grown)
+    let level = t!(
+        "{curve}: {before} after warm-up, {after} later ({grown}).",
+        curve = if has_allocator { t!("Driver minus reserved") } else { t!("Driver") },
+        before = format_bytes(rise.before_bytes.max(0) as u64),
+        after = format_bytes(rise.after_bytes.max(0) as u64),
+        grown = format_delta_bytes(grown)
     );
     let split = gap.filter(|_| has_allocator).and_then(|gap| split_words(gap, rise.range));
     let evidence: Vec<String> = std::iter::once(level).chain(split).collect();
@@ -150,26 +156,29 @@ fn judge(
     let words = |neighbours: &[&Neighbour]| {
         let each = neighbours.iter().take(6).map(|neighbour| {
             let bytes = format_bytes(neighbour.bytes.max(0) as u64);
-            format!("pid {} {}, {bytes}", neighbour.pid, neighbour.name)
+            t!("pid {pid} {name}, {bytes}", pid = neighbour.pid, name = neighbour.name, bytes)
         });
-        each.collect::<Vec<_>>().join("; ")
+        each.collect::<Vec<_>>().join(t!("; "))
     };
     if explained >= 0.5 {
         let (new, older): (Vec<&Neighbour>, Vec<&Neighbour>) =
             neighbours.iter().partition(|neighbour| neighbour.is_new);
         let mut more = Vec::new();
         if !new.is_empty() {
-            more.push(format!("New on the GPU in this time: {}.", words(&new)));
+            more.push(t!("New on the GPU in this time: {processes}.", processes = words(&new)));
         }
         if !older.is_empty() {
-            more.push(format!("There before, and larger: {}.", words(&older)));
+            more.push(t!("There before, and larger: {processes}.", processes = words(&older)));
         }
-        let count = neighbours.len();
-        let (processes, verb) = if count == 1 { ("process", "takes") } else { ("processes", "take") };
-        let title = format!(
-            "{count} other {processes} {verb} {} of the GPU, beyond what PyTorch reserved here",
-            format_bytes(of_neighbours.max(0) as u64)
-        );
+        let bytes = format_bytes(of_neighbours.max(0) as u64);
+        let title = match neighbours.len() {
+            1 => t!("1 other process takes {bytes} of the GPU, beyond what PyTorch reserved here", bytes),
+            count => t!(
+                "{count} other processes take {bytes} of the GPU, beyond what PyTorch reserved here",
+                count,
+                bytes
+            ),
+        };
         push("other_process", 0.9, title, more, advice::OTHER_PROCESS);
         return;
     }
@@ -181,9 +190,9 @@ fn judge(
     }
     let bytes = format_bytes(grown.max(0) as u64);
     let title = if has_allocator {
-        format!("The driver counts {bytes} more that PyTorch did not reserve")
+        t!("The driver counts {bytes} more that PyTorch did not reserve", bytes)
     } else {
-        format!("The GPU's used memory grows by {bytes}, and no file tells PyTorch's share")
+        t!("The GPU's used memory grows by {bytes}, and no file tells PyTorch's share", bytes)
     };
     let (outside, other) = if sees_processes { (0.75, 0.3) } else { (0.5, 0.5) };
     let more = |text: &str| vec![text.to_owned()];
@@ -192,17 +201,17 @@ fn judge(
         outside,
         title.clone(),
         more(if sees_processes {
-            "The processes that the driver lists don't explain it."
+            t!("The processes that the driver lists don't explain it.")
         } else {
-            "No file lists the GPU's processes: another process would look the same."
+            t!("No file lists the GPU's processes: another process would look the same.")
         }),
         advice::OUTSIDE_ALLOCATOR,
     );
     push(
         "other_process",
         other,
-        format!("Another process may have taken the {bytes}"),
-        more("Query the compute apps beside the GPU to tell."),
+        t!("Another process may have taken the {bytes}", bytes),
+        more(t!("Query the compute apps beside the GPU to tell.")),
         advice::OTHER_PROCESS,
     );
 }

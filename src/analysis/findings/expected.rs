@@ -7,6 +7,7 @@ use super::super::{RowClass, Totals, totals};
 use super::strands::{ProcessFacts, Role};
 use super::{Context, Finding, Severity, advice};
 use crate::model::{NEVER_NS, StrId, format_bytes, format_count};
+use crate::text::t;
 
 /// Frees that wait are worth a warning from here on.
 const PENDING_WARNING_BYTES: u64 = 64 << 20;
@@ -72,20 +73,20 @@ fn by_role(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Find
     if optimizer.totals.bytes > 0 {
         let (first, last) = (optimizer.beats.first().copied(), optimizer.beats.last().copied());
         let (first, last) = (number(first.unwrap_or(0)), number(last.unwrap_or(0)));
-        let when =
-            if first == last { format!("{unit} {first}") } else { format!("{unit}s {first} to {last}") };
+        let when = rhythm.unit.from_to(first, last);
         push(
             "optimizer_state",
             0.95,
-            format!(
-                "Optimizer state{}: {}, made in {when}. Expected",
-                context.whose(facts),
-                format_bytes(optimizer.totals.bytes)
+            t!(
+                "Optimizer state{whose}: {bytes}, made in {when}. Expected",
+                whose = context.whose(facts),
+                bytes = format_bytes(optimizer.totals.bytes),
+                when
             ),
-            vec![format!(
-                "{} survivors whose stacks pass through the optimizer's step: momentum and the like, once for each \
+            vec![t!(
+                "{count} survivors whose stacks pass through the optimizer's step: momentum and the like, once for each \
                  parameter.",
-                format_count(optimizer.totals.count)
+                count = format_count(optimizer.totals.count)
             )],
             &optimizer,
         );
@@ -94,15 +95,15 @@ fn by_role(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Find
         push(
             "gradients",
             0.8,
-            format!(
-                "Gradients{}: {} of the last backward pass. Expected",
-                context.whose(facts),
-                format_bytes(gradients.totals.bytes)
+            t!(
+                "Gradients{whose}: {bytes} of the last backward pass. Expected",
+                whose = context.whose(facts),
+                bytes = format_bytes(gradients.totals.bytes)
             ),
-            vec![format!(
-                "{} survivors of the autograd thread, which has no Python stack. They go with \
+            vec![t!(
+                "{count} survivors of the autograd thread, which has no Python stack. They go with \
                  zero_grad(set_to_none=True) and come back with the next backward pass.",
-                format_count(gradients.totals.count)
+                count = format_count(gradients.totals.count)
             )],
             &gradients,
         );
@@ -111,15 +112,16 @@ fn by_role(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Find
         push(
             "warm_up",
             0.8,
-            format!(
-                "Workspaces and buffers of first use{}: {}. Expected",
-                context.whose(facts),
-                format_bytes(warm_up.totals.bytes)
+            t!(
+                "Workspaces and buffers of first use{whose}: {bytes}. Expected",
+                whose = context.whose(facts),
+                bytes = format_bytes(warm_up.totals.bytes)
             ),
-            vec![format!(
-                "{} survivors of the first {unit}s that no later {unit} repeats: cuBLAS and cuDNN workspaces and buffers \
-                 that are made once.",
-                format_count(warm_up.totals.count)
+            vec![t!(
+                "{count} survivors of the first {unit}s that no later {unit} repeats: cuBLAS and cuDNN workspaces and \
+                 buffers that are made once.",
+                count = format_count(warm_up.totals.count),
+                unit
             )],
             &warm_up,
         );
@@ -151,18 +153,19 @@ fn apart(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Findin
             "private_pool",
             Severity::Info,
             0.95,
-            format!(
-                "A private pool holds {} of {} reserved{}: CUDA graphs keep their memory",
-                format_bytes(private.bytes),
-                format_bytes(pool_bytes),
-                context.whose(facts)
+            t!(
+                "A private pool holds {bytes} of {reserved} reserved{whose}: CUDA graphs keep their memory",
+                bytes = format_bytes(private.bytes),
+                reserved = format_bytes(pool_bytes),
+                whose = context.whose(facts)
             ),
             advice::PRIVATE_POOL,
         );
         finding.bytes = private.bytes.max(pool_bytes);
-        finding.evidence = vec![format!(
-            "{} live blocks and {pool_segments} segments outside the default pool. They are counted apart, not as leaks.",
-            format_count(private.count)
+        finding.evidence = vec![t!(
+            "{blocks} live blocks and {segments} segments outside the default pool. They are counted apart, not as leaks.",
+            blocks = format_count(private.count),
+            segments = pool_segments
         )];
         finding.range = facts.process.recorded;
         found.push(finding);
@@ -173,21 +176,21 @@ fn apart(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Findin
             "pending_free",
             if is_much { Severity::Warning } else { Severity::Info },
             0.8,
-            format!(
-                "{} are freed but wait for a stream{}",
-                format_bytes(pending.bytes),
-                context.whose(facts)
+            t!(
+                "{bytes} are freed but wait for a stream{whose}",
+                bytes = format_bytes(pending.bytes),
+                whose = context.whose(facts)
             ),
             advice::PENDING_FREE,
         );
         finding.bytes = pending.bytes;
         let in_range =
             totals(context.session(), context.query.selection, context.query.range).apart.pending_free;
-        finding.evidence = vec![format!(
-            "{} blocks whose free was requested and not completed by the end of the recording, {} of them allocated in \
-             the range.",
-            format_count(pending.count),
-            format_count(in_range.count)
+        finding.evidence = vec![t!(
+            "{blocks} blocks whose free was requested and not completed by the end of the recording, {in_range} of them \
+             allocated in the range.",
+            blocks = format_count(pending.count),
+            in_range = format_count(in_range.count)
         )];
         finding.range = facts.process.recorded;
         found.push(finding);

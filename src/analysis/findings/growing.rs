@@ -2,10 +2,12 @@
 //! are freed in bulk.
 
 use super::super::growth::Shape;
+use super::super::{BeatUnit, label_words};
 use super::families::{Fate, fate};
 use super::strands::{ProcessFacts, Role, Strand};
 use super::{Context, Finding, Severity, advice};
 use crate::model::{Quantity, format_bytes};
+use crate::text::t;
 
 /// Piles below this are not worth a word.
 const MIN_PILE_BYTES: u64 = 64 * 1024;
@@ -43,25 +45,26 @@ fn growing_tensors(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut 
             "growing_tensor",
             if risen >= 1 << 20 { Severity::Error } else { Severity::Warning },
             0.85,
-            format!(
-                "One tensor is made anew and larger each {}: {} so far, {} more each time, at {place}",
-                rhythm.unit.label(),
-                format_bytes(sizes.last_bytes),
-                format_bytes(risen / u64::from(sizes.count - 1)),
+            t!(
+                "One tensor is made anew and larger each {unit}: {bytes} so far, {more} more each time, at {place}",
+                unit = rhythm.unit.label(),
+                bytes = format_bytes(sizes.last_bytes),
+                more = format_bytes(risen / u64::from(sizes.count - 1)),
+                place = label_words(&place),
             ),
             advice::GROWING_TENSOR,
         );
         finding.bytes = sizes.last_bytes;
         finding.per_step_bytes = per_step;
         finding.evidence = vec![
-            format!(
-                "{} allocations of this stack, {} of them larger than the one before: from {} to {}.",
-                sizes.count,
-                sizes.rises,
-                format_bytes(sizes.first_bytes),
-                format_bytes(sizes.last_bytes)
+            t!(
+                "{count} allocations of this stack, {rises} of them larger than the one before: from {from} to {to}.",
+                count = sizes.count,
+                rises = sizes.rises,
+                from = format_bytes(sizes.first_bytes),
+                to = format_bytes(sizes.last_bytes)
             ),
-            "Each lives until the next is made: only the last survives, so that no list of survivors shows the growth."
+            t!("Each lives until the next is made: only the last survives, so that no list of survivors shows the growth.")
                 .to_owned(),
         ];
         finding.call_sites = vec![place];
@@ -96,15 +99,23 @@ fn saw_teeth(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Fi
         "saw_tooth",
         if is_large { Severity::Warning } else { Severity::Info },
         if falls >= 2 { 0.85 } else { 0.6 },
-        format!("Memory piles up to {} and is freed in bulk, {falls} times", format_bytes(peak_bytes)),
+        match falls {
+            1 => {
+                t!("Memory piles up to {bytes} and is freed in bulk, once", bytes = format_bytes(peak_bytes))
+            }
+            _ => t!(
+                "Memory piles up to {bytes} and is freed in bulk, {falls} times",
+                bytes = format_bytes(peak_bytes),
+                falls
+            ),
+        },
         advice::SAW_TOOTH,
     );
-    finding.title = finding.title.replace("1 times", "once");
     finding.bytes = peak_bytes;
-    finding.evidence = vec![format!(
-        "{} stacks pile up over several {}s and lose half or more of it within one: no endless growth.",
-        piles.len(),
-        facts.rhythm.as_ref().map_or("step", |rhythm| rhythm.unit.label())
+    finding.evidence = vec![t!(
+        "{count} stacks pile up over several {unit}s and lose half or more of it within one: no endless growth.",
+        count = piles.len(),
+        unit = facts.rhythm.as_ref().map_or(BeatUnit::Step, |rhythm| rhythm.unit).label()
     )];
     let mut sites: Vec<String> = Vec::new();
     for (strand, ..) in &piles {
@@ -138,19 +149,24 @@ fn growing_peak(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec
         "growing_peak",
         Severity::Warning,
         if growing.is_empty() { 0.5 } else { 0.8 },
-        format!(
-            "Each {} needs more at its peak than the one before, {}, while nothing stays",
-            growth.rhythm.unit.label(),
-            growth.rate()
+        t!(
+            "Each {unit} needs more at its peak than the one before, {rate}, while nothing stays",
+            unit = growth.rhythm.unit.label(),
+            rate = growth.rate()
         ),
         advice::GROWING_INPUTS,
     );
     finding.bytes = growth.peak.rise_bytes.max(0) as u64;
     finding.per_step_bytes = per_step;
-    finding.evidence =
-        vec![format!("Floor: {}. Peak: {}.", growth.floor.shape.label(), growth.peak.shape.label())];
+    finding.evidence = vec![t!(
+        "Floor: {floor}. Peak: {peak}.",
+        floor = growth.floor.shape.label(),
+        peak = growth.peak.shape.label()
+    )];
     if !growing.is_empty() {
-        finding.evidence.push(format!("{} stacks allocate larger tensors from step to step.", growing.len()));
+        finding
+            .evidence
+            .push(t!("{count} stacks allocate larger tensors from step to step.", count = growing.len()));
     }
     for strand in growing {
         let label = context.index.label(strand.call_site).to_owned();

@@ -2,12 +2,14 @@
 
 use rustc_hash::FxHashMap;
 
+use super::super::label_words;
 use super::advice::{self, Advice};
 use super::families::{Family, Site, growing_families, is_small};
 use super::story::{BeatStory, tell};
 use super::strands::{LongRow, ProcessFacts, Role};
 use super::{Context, Finding, Severity};
 use crate::model::{StackId, Stacks, StrId, TimeRange, format_bytes, format_count};
+use crate::text::{say, t};
 
 /// Growth below this is a warning, not an error.
 const ERROR_BYTES: u64 = 1 << 20;
@@ -56,20 +58,22 @@ fn finding(
         () if bytes >= ERROR_BYTES && family.certainty >= 0.6 => Severity::Error,
         () => Severity::Warning,
     };
-    let mut evidence = vec![format!(
-        "{} allocations of the range, {}, were made here and nothing has freed them by the end.",
-        format_count(count),
-        format_bytes(bytes),
+    let mut evidence = vec![t!(
+        "{count} allocations of the range, {bytes}, were made here and nothing has freed them by the end.",
+        count = format_count(count),
+        bytes = format_bytes(bytes),
     )];
     evidence.extend(rhythm_evidence(facts, family));
     evidence.extend(cause.evidence);
     if context.processes.len() > 1 {
-        evidence.push(format!("{} does so.", facts.process.label));
+        evidence.push(t!("{process} does so.", process = facts.process.label));
     }
     if !facts.process.has_snapshot {
         evidence.push(
-            "A trace alone shows only its window: a memory snapshot at the end of the run would prove it."
-                .to_owned(),
+            t!(
+                "A trace alone shows only its window: a memory snapshot at the end of the run would prove it."
+            )
+            .to_owned(),
         );
     }
     Finding {
@@ -80,8 +84,8 @@ fn finding(
         per_step_bytes: family.per_beat_bytes(),
         title: cause.title,
         evidence,
-        confirm: cause.advice.confirm.to_owned(),
-        advice: cause.advice.advice.to_owned(),
+        confirm: say(cause.advice.confirm).to_owned(),
+        advice: say(cause.advice.advice).to_owned(),
         code_before: cause.advice.before.to_owned(),
         code_after: cause.advice.after.to_owned(),
         call_sites: call_sites(context, facts, family),
@@ -97,17 +101,19 @@ fn rhythm_evidence(facts: &ProcessFacts<'_>, family: &Family) -> Option<String> 
     let listed = match seen.as_slice() {
         [first @ .., last] if seen.len() > 5 => {
             let first: Vec<String> = first.iter().take(3).map(|&beat| number(beat)).collect();
-            format!("{}, … {}", first.join(", "), number(*last))
+            t!("{first}, … {last}", first = first.join(t!(", ")), last = number(*last))
         }
-        all => all.iter().map(|&beat| number(beat)).collect::<Vec<_>>().join(", "),
+        all => all.iter().map(|&beat| number(beat)).collect::<Vec<_>>().join(t!(", ")),
     };
     let (count, bytes) = family.per_time;
-    let what = if count == 1 { "1 allocation".to_owned() } else { format!("{count} allocations") };
-    Some(format!(
-        "In {}s {listed} ({}): {what}, {} each time.",
-        rhythm.unit.label(),
-        rhythm.every(family.period),
-        format_bytes(bytes)
+    let what = if count == 1 { t!("1 allocation").to_owned() } else { t!("{count} allocations", count) };
+    Some(t!(
+        "In {unit}s {listed} ({every}): {what}, {bytes} each time.",
+        unit = rhythm.unit.label(),
+        listed,
+        every = rhythm.every(family.period),
+        what,
+        bytes = format_bytes(bytes)
     ))
 }
 
@@ -228,19 +234,21 @@ fn has_module(facts: &ProcessFacts<'_>, rows: &[&LongRow]) -> bool {
 fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, story: &BeatStory) -> Vec<Cause> {
     let looks = looks(context, facts, family);
     let call_sites = call_sites(context, facts, family);
-    let place = call_sites.first().map_or("", String::as_str);
+    let place = label_words(call_sites.first().map_or("", String::as_str));
+    let place = place.as_ref();
     let every = facts.rhythm.as_ref().map_or_else(String::new, |rhythm| rhythm.every(family.period));
     let each = format_bytes(family.per_time.1);
     let count = family.per_time.0;
     if is_small(&family.main().rows) {
-        let evidence = vec![format!(
-            "Each is {} at most: a loss or a metric as a tensor. Its graph, if it has one, holds Python and host \
+        let evidence = vec![t!(
+            "Each is {bytes} at most: a loss or a metric as a tensor. Its graph, if it has one, holds Python and host \
              memory besides.",
-            format_bytes(family.main().rows.iter().map(|row| row.bytes).max().unwrap_or(0))
+            bytes = format_bytes(family.main().rows.iter().map(|row| row.bytes).max().unwrap_or(0))
         )];
-        let title = format!("{count} tiny tensors stay after {every}, from {place}");
-        let title =
-            if count == 1 { format!("A tiny tensor stays after {every}, from {place}") } else { title };
+        let title = match count {
+            1 => t!("A tiny tensor stays after {every}, from {place}", every, place),
+            _ => t!("{count} tiny tensors stay after {every}, from {place}", count, every, place),
+        };
         return vec![Cause {
             kind: "small_tensors_kept",
             confidence: 0.9,
@@ -253,11 +261,13 @@ fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, stor
         return vec![Cause {
             kind: "graph_kept",
             confidence: 0.5,
-            title: format!("Tensors made by the backward pass stay after {every}: {each} each time"),
+            title: t!("Tensors made by the backward pass stay after {every}: {each} each time", every, each),
             evidence: vec![
-                "They come from the autograd thread: with `create_graph=True` the gradients have a graph of their \
-                 own, which lives as long as any of them."
-                    .to_owned(),
+                t!(
+                    "They come from the autograd thread: with `create_graph=True` the gradients have a graph of their \
+                     own, which lives as long as any of them."
+                )
+                .to_owned(),
             ],
             advice: advice::BACKWARD_KEPT,
         }];
@@ -266,11 +276,13 @@ fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, stor
         return vec![Cause {
             kind: "custom_function_ctx",
             confidence: 0.75,
-            title: format!("A custom autograd function keeps {each} after {every}, made at {place}"),
+            title: t!("A custom autograd function keeps {each} after {every}, made at {place}", each, every, place),
             evidence: vec![
-                "Its stack passes torch.autograd.Function.apply into the user's forward: the tensor is kept as an \
-                 attribute of ctx or in a list, so that backward doesn't free it."
-                    .to_owned(),
+                t!(
+                    "Its stack passes torch.autograd.Function.apply into the user's forward: the tensor is kept as an \
+                     attribute of ctx or in a list, so that backward doesn't free it."
+                )
+                .to_owned(),
             ],
             advice: advice::CUSTOM_FUNCTION,
         }];
@@ -279,7 +291,13 @@ fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, stor
     let hooks = |confidence: f32| Cause {
         kind: "hook_or_cache",
         confidence,
-        title: format!("{count} layer outputs stay after {every}: {each} each time, made at {place}"),
+        title: t!(
+            "{count} layer outputs stay after {every}: {each} each time, made at {place}",
+            count,
+            every,
+            each,
+            place
+        ),
         evidence: hook_evidence(&looks),
         advice: advice::HOOK,
     };
@@ -297,14 +315,15 @@ fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, stor
         graph.confidence = graph.confidence.min(0.55);
         return vec![graph, hooks(0.35)];
     }
-    let things = if family.sites.len() > 1 { "tensors" } else { "output" };
     vec![Cause {
         kind: "kept_outputs",
         confidence: 0.9,
-        title: if count == 1 {
-            format!("One tensor stays after {every}: {each}, made at {place}")
-        } else {
-            format!("{count} {things} stay after {every}: {each}, made at {place}")
+        title: match (count, family.sites.len()) {
+            (1, _) => t!("One tensor stays after {every}: {each}, made at {place}", every, each, place),
+            (_, 0 | 1) => {
+                t!("{count} outputs stay after {every}: {each}, made at {place}", count, every, each, place)
+            }
+            _ => t!("{count} tensors stay after {every}: {each}, made at {place}", count, every, each, place),
         },
         evidence: outputs_evidence(&looks, family, story),
         advice: advice::KEPT_OUTPUTS,
@@ -314,33 +333,41 @@ fn causes(context: &Context<'_>, facts: &ProcessFacts<'_>, family: &Family, stor
 fn outputs_evidence(looks: &Looks, family: &Family, story: &BeatStory) -> Vec<String> {
     let mut evidence = Vec::new();
     if !looks.top_op.is_empty() {
-        evidence.push(format!(
-            "The op is {}; nothing that its graph saved stays with it, so it is the tensor itself that is held.",
-            looks.top_op
+        evidence.push(t!(
+            "The op is {op}; nothing that its graph saved stays with it, so it is the tensor itself that is held.",
+            op = label_words(&looks.top_op)
         ));
     }
     if story.backward_after > 0 {
-        evidence.push("The backward pass ended after it was made, and it stayed.".to_owned());
+        evidence.push(t!("The backward pass ended after it was made, and it stayed.").to_owned());
     }
     if family.sites.len() > 1 {
-        evidence.push(format!("{} places keep tensors in the same steps.", family.sites.len()));
+        evidence.push(t!("{count} places keep tensors in the same steps.", count = family.sites.len()));
     }
     evidence
 }
 
 fn hook_evidence(looks: &Looks) -> Vec<String> {
-    let mut evidence = vec![format!(
-        "{:.0} survivors each time from {} {} ({}): one kind of tensor from many layers, not all that a graph saves.",
-        looks.rows_per_time,
-        looks.strands,
-        if looks.strands == 1 { "stack" } else { "stacks" },
-        looks.top_op
-    )];
+    let mut evidence = vec![match looks.strands {
+        1 => t!(
+            "{count} survivors each time from 1 stack ({op}): one kind of tensor from many layers, not all that a graph \
+             saves.",
+            count = format!("{:.0}", looks.rows_per_time),
+            op = label_words(&looks.top_op)
+        ),
+        stacks => t!(
+            "{count} survivors each time from {stacks} stacks ({op}): one kind of tensor from many layers, not all that \
+             a graph saves.",
+            count = format!("{:.0}", looks.rows_per_time),
+            stacks,
+            op = label_words(&looks.top_op)
+        ),
+    }];
     if looks.hooked_share > 0.5 {
-        evidence.push("These modules run with hooks (nn.Module calls them through `inner`).".to_owned());
+        evidence.push(t!("These modules run with hooks (nn.Module calls them through `inner`).").to_owned());
     }
     if looks.hook_share > 0.5 {
-        evidence.push("The tensors are made inside a module's hook.".to_owned());
+        evidence.push(t!("The tensors are made inside a module's hook.").to_owned());
     }
     evidence
 }
@@ -348,59 +375,75 @@ fn hook_evidence(looks: &Looks) -> Vec<String> {
 /// A graph that stays: of a pass that no backward follows, of a loss never sent backward, or retained.
 fn graph(family: &Family, story: &BeatStory, looks: &Looks, place: &str, every: &str, each: &str) -> Cause {
     let count = family.per_time.0;
-    let mut evidence = vec![format!(
-        "{:.0} allocations of {} ops in {} stacks each time: what autograd saves of a whole forward pass, not one \
-         output.",
-        looks.rows_per_time, looks.ops, looks.strands
+    let mut evidence = vec![t!(
+        "{count} allocations of {ops} ops in {stacks} stacks each time: what autograd saves of a whole forward pass, \
+         not one output.",
+        count = format!("{:.0}", looks.rows_per_time),
+        ops = looks.ops,
+        stacks = looks.strands
     )];
     let is_eval = looks.batch_norm.0 >= 3 && looks.batch_norm.1 == 0;
     if is_eval {
-        evidence
-            .push("Its batch-norm layers saved no batch statistics: the model was in eval mode.".to_owned());
+        evidence.push(
+            t!("Its batch-norm layers saved no batch statistics: the model was in eval mode.").to_owned(),
+        );
     } else if looks.batch_norm.1 > 0 {
-        evidence
-            .push("Its batch-norm layers saved batch statistics: the model was in training mode.".to_owned());
+        evidence.push(
+            t!("Its batch-norm layers saved batch statistics: the model was in training mode.").to_owned(),
+        );
     }
     if let Some((early, late)) = story.backward_growth {
-        evidence.push(format!(
+        evidence.push(t!(
             "The backward pass makes more tensors from step to step, {early} at first and {late} at the end: it walks \
-             through the graphs of earlier steps."
+             through the graphs of earlier steps.",
+            early,
+            late
         ));
         return Cause {
             kind: "graph_chained",
             confidence: 0.85,
-            title: format!("Each step's graph holds the one before: {each} {every}, made at {place}"),
+            title: t!(
+                "Each step's graph holds the one before: {each} {every}, made at {place}",
+                each,
+                every,
+                place
+            ),
             evidence,
             advice: advice::GRAPH_CHAINED,
         };
     }
     if story.backward_after == 0 && !story.has_backward {
-        evidence.push("No backward pass was seen in these steps.".to_owned());
+        evidence.push(t!("No backward pass was seen in these steps.").to_owned());
     } else if story.backward_after == 0 {
-        evidence.push("No backward pass follows it in its step.".to_owned());
+        evidence.push(t!("No backward pass follows it in its step.").to_owned());
     } else if story.freed_by_backward_bytes > 0 {
-        evidence.push(format!(
-            "The step's backward pass ran after it and freed {} of another forward pass, but nothing of this one.",
-            format_bytes(story.freed_by_backward_bytes)
+        evidence.push(t!(
+            "The step's backward pass ran after it and freed {bytes} of another forward pass, but nothing of this one.",
+            bytes = format_bytes(story.freed_by_backward_bytes)
         ));
     } else {
         evidence.push(
-            "The step's backward pass ran after it and freed nothing of it: the graph was retained."
+            t!("The step's backward pass ran after it and freed nothing of it: the graph was retained.")
                 .to_owned(),
         );
     }
     let (advice, why) = if story.backward_after == 0 || (is_eval && story.freed_by_backward_bytes > 0) {
-        (advice::VALIDATION, "no backward follows")
+        (advice::VALIDATION, t!("no backward follows"))
     } else if story.freed_by_backward_bytes > 0 {
-        (advice::AUX_LOSS, "never sent backward")
+        (advice::AUX_LOSS, t!("never sent backward"))
     } else {
-        (advice::RETAIN_GRAPH, "retained")
+        (advice::RETAIN_GRAPH, t!("retained"))
     };
     Cause {
         kind: "graph_kept",
         confidence: 0.9,
-        title: format!(
-            "The graph of a forward pass stays after {every} ({why}): {count} tensors, {each}, made at {place}"
+        title: t!(
+            "The graph of a forward pass stays after {every} ({why}): {count} tensors, {each}, made at {place}",
+            every,
+            why,
+            count,
+            each,
+            place
         ),
         evidence,
         advice,
@@ -422,25 +465,30 @@ fn with_running_sum(
         return vec![graph];
     };
     let place = call_sites(context, facts, family).into_iter().next().unwrap_or_default();
-    let rolling = context.index.label(rolling);
+    let rolling = context.label(rolling);
     // A list of losses keeps a scalar each time; a running sum lets each one go.
     let keeps_scalars = family.rows().any(|row| row.bytes <= SCALAR_BYTES);
-    let mut evidence = vec![format!(
-        "A scalar made at {rolling} lives until its successor is made: a sum that carries its graph along would do so."
+    let mut evidence = vec![t!(
+        "A scalar made at {place} lives until its successor is made: a sum that carries its graph along would do so.",
+        place = rolling
     )];
     evidence.push(if keeps_scalars {
-        "Scalars of each step stay as well, as with a list of losses: the two can't be told apart from here."
+        t!("Scalars of each step stay as well, as with a list of losses: the two can't be told apart from here.")
             .to_owned()
     } else {
-        "No scalar of an earlier step stays by itself, as a list of losses would make it.".to_owned()
+        t!("No scalar of an earlier step stays by itself, as a list of losses would make it.").to_owned()
     });
     let confidence = if keeps_scalars { 0.35 } else { 0.65 };
     graph.confidence = 1.0 - confidence;
     let chained = Cause {
         kind: "graph_chained",
         confidence,
-        title: format!(
-            "Graphs chained by a running sum at {rolling}, perhaps: {each} {every}, made at {place}"
+        title: t!(
+            "Graphs chained by a running sum at {sum}, perhaps: {each} {every}, made at {place}",
+            sum = rolling,
+            each,
+            every,
+            place = label_words(&place)
         ),
         evidence,
         advice: advice::RUNNING_SUM,

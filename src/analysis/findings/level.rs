@@ -1,8 +1,10 @@
 //! Nothing grows: said only when no other diagnosis says otherwise.
 
+use super::super::BeatUnit;
 use super::super::growth::Shape;
 use super::{Context, Finding, Severity, advice};
 use crate::model::Quantity;
+use crate::text::t;
 
 /// Kinds that say that memory grows or that the run failed.
 const GROWS: &[&str] = &[
@@ -32,17 +34,18 @@ pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
     }
     let allocated = curves.iter().find(|growth| growth.quantity == Quantity::Allocated);
     let beats = allocated.or(curves.first()).map_or(0, |growth| growth.beats.len());
-    let unit = allocated.map_or("window", |growth| growth.rhythm.unit.label());
+    let unit = allocated.map_or(BeatUnit::Window, |growth| growth.rhythm.unit);
     let mut finding = Finding::new(
         "no_growth",
         Severity::Info,
         if beats >= 10 { 0.9 } else { 0.7 },
-        format!("Nothing grows over {beats} {unit}s"),
+        t!("Nothing grows over {steps}", steps = unit.counted(beats)),
         advice::LEVEL,
     );
     finding.confirm =
-        "Record for longer, over an epoch's end and a validation, if growth is rare.".to_owned();
-    finding.evidence = curves.iter().take(5).map(|growth| format!("{}.", growth.describe())).collect();
+        t!("Record for longer, over an epoch's end and a validation, if growth is rare.").to_owned();
+    finding.evidence =
+        curves.iter().take(5).map(|growth| t!("{sentence}.", sentence = growth.describe())).collect();
     finding.range = context.recorded().unwrap_or(context.query.range);
     found.push(finding);
 }

@@ -23,6 +23,7 @@ pub(super) use strands::{Role, role_of};
 
 use super::{Index, Query};
 use crate::model::TimeRange;
+use crate::text::{msg, say};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,9 +40,9 @@ impl Severity {
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
+            Self::Info => msg!("info"),
+            Self::Warning => msg!("warning"),
+            Self::Error => msg!("error"),
         }
     }
 }
@@ -94,8 +95,8 @@ impl Finding {
             per_step_bytes: 0,
             title,
             evidence: Vec::new(),
-            confirm: words.confirm.to_owned(),
-            advice: words.advice.to_owned(),
+            confirm: say(words.confirm).to_owned(),
+            advice: say(words.advice).to_owned(),
             code_before: words.before.to_owned(),
             code_after: words.after.to_owned(),
             call_sites: Vec::new(),

@@ -2,11 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::{BeatUnit, Totals};
+use super::super::{BeatUnit, Totals, label_words};
 use super::families::{Fate, fate};
 use super::strands::{NEVER, ProcessFacts, Role};
 use super::{Context, Finding, Severity, advice};
 use crate::model::{Quantity, StrId, format_bytes, format_count};
+use crate::text::t;
 
 /// Less than this is not worth a word.
 const MIN_BYTES: u64 = 1 << 20;
@@ -50,29 +51,32 @@ fn in_process(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<F
     sites.sort_by_key(|&(site, bytes)| (std::cmp::Reverse(bytes), site));
     let call_sites: Vec<String> =
         sites.iter().take(3).map(|&(site, _)| context.index.label(site).to_owned()).collect();
-    let number = rhythm.number(beat.max(0) as usize);
     let unit = rhythm.unit.label();
+    let when = rhythm.unit.numbered(rhythm.number(beat.max(0) as usize));
     let mut finding = Finding::new(
         "kept_once",
         if share >= WARNING_SHARE { Severity::Warning } else { Severity::Info },
         0.8,
-        format!(
-            "{} kept once, in {unit} {number}, at {}{}: the level rose and stays",
-            format_bytes(totals.bytes),
-            call_sites.first().map_or("", String::as_str),
-            context.whose(facts)
+        t!(
+            "{bytes} kept once, in {when}, at {place}{whose}: the level rose and stays",
+            bytes = format_bytes(totals.bytes),
+            when,
+            place = label_words(call_sites.first().map_or("", String::as_str)),
+            whose = context.whose(facts)
         ),
         advice::KEPT_ONCE,
     );
     finding.bytes = totals.bytes;
     finding.evidence = vec![
-        format!(
-            "{} allocations of {unit} {number} are still there at the end, {:.0}% of the peak; no other {unit} keeps \
+        t!(
+            "{count} allocations of {when} are still there at the end, {percent}% of the peak; no other {unit} keeps \
              anything at these places.",
-            format_count(totals.count),
-            share * 100.0
+            count = format_count(totals.count),
+            when,
+            percent = format!("{:.0}", share * 100.0),
+            unit
         ),
-        format!("{} {unit}s follow without more of it.", last_beat - beat),
+        t!("{count} {unit}s follow without more of it.", count = last_beat - beat, unit),
     ];
     finding.call_sites = call_sites;
     finding.range = rhythm.range_of(beat.max(0) as usize);

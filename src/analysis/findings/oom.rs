@@ -8,6 +8,7 @@ use super::families::growing_families;
 use super::strands::{ProcessFacts, Role};
 use super::{Context, Finding, Severity, advice};
 use crate::model::{Marker, MarkerKind, Quantity, Series, StrId, TimeRange, format_bytes};
+use crate::text::t;
 
 /// The figures of one error.
 #[derive(Clone, Copy, Default)]
@@ -87,20 +88,27 @@ fn of_process(context: &Context<'_>, facts: &ProcessFacts<'_>, marker: &Marker, 
     let rhythm = facts.rhythm.as_ref();
     let when = rhythm.map_or_else(String::new, |rhythm| {
         let beat = rhythm.beat_at(at_ns).max(0) as usize;
-        format!(" in {} {}", rhythm.unit.label(), rhythm.number(beat))
+        t!(" in {when}", when = rhythm.unit.numbered(rhythm.number(beat)))
     });
     let held = sites.first().map_or_else(String::new, |&(site, bytes)| {
-        format!("; {} holds {} of it", context.index.label(site), format_bytes(bytes))
+        t!("; {place} holds {bytes} of it", place = context.label(site), bytes = format_bytes(bytes))
     });
     let requested = own.requested.or(logged.requested);
-    let asked =
-        requested.map_or_else(String::new, |bytes| format!(" {} were asked for", format_bytes(bytes)));
+    let asked = requested
+        .map_or_else(String::new, |bytes| t!(" {bytes} were asked for", bytes = format_bytes(bytes)));
     let went_on = rhythm.is_some_and(|rhythm| facts.last_beat() - rhythm.beat_at(at_ns) >= 2);
     let mut finding = Finding::new(
         "oom",
         if went_on { Severity::Warning } else { Severity::Error },
         0.95,
-        format!("Out of memory{when}{}:{asked} with {} live{held}", context.whose(facts), format_bytes(live)),
+        t!(
+            "Out of memory{when}{whose}:{asked} with {bytes} live{held}",
+            when,
+            whose = context.whose(facts),
+            asked,
+            bytes = format_bytes(live),
+            held
+        ),
         advice::OUT_OF_MEMORY,
     );
     finding.bytes = live;
@@ -113,22 +121,19 @@ fn of_process(context: &Context<'_>, facts: &ProcessFacts<'_>, marker: &Marker, 
         largest_free: level(Quantity::LargestFree),
     });
     if earlier > 0 {
-        finding.evidence.push(format!("{earlier} earlier requests failed and the run went on."));
+        finding.evidence.push(t!("{count} earlier requests failed and the run went on.", count = earlier));
     }
     if went_on {
-        finding.evidence.push("The run went on afterwards.".to_owned());
+        finding.evidence.push(t!("The run went on afterwards.").to_owned());
     }
     let mut roles: Vec<(Role, u64)> = by_role.into_iter().collect();
     roles.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
     let parts: Vec<String> =
         roles.iter().map(|&(role, bytes)| format!("{} {}", role_label(role), format_bytes(bytes))).collect();
-    finding.evidence.push(format!("Live at the moment: {}.", parts.join(", ")));
-    finding.evidence.extend(
-        sites
-            .iter()
-            .take(3)
-            .map(|&(site, bytes)| format!("{}: {}.", context.index.label(site), format_bytes(bytes))),
-    );
+    finding.evidence.push(t!("Live at the moment: {parts}.", parts = parts.join(t!(", "))));
+    finding.evidence.extend(sites.iter().take(3).map(|&(site, bytes)| {
+        t!("{place}: {bytes}.", place = context.label(site), bytes = format_bytes(bytes))
+    }));
     finding.call_sites =
         sites.iter().take(5).map(|&(site, _)| context.index.label(site).to_owned()).collect();
     finding.range = TimeRange::new(at_ns, at_ns.saturating_add(1));
@@ -137,11 +142,11 @@ fn of_process(context: &Context<'_>, facts: &ProcessFacts<'_>, marker: &Marker, 
 
 fn role_label(role: Role) -> &'static str {
     match role {
-        Role::Forward => "activations, inputs and outputs",
-        Role::Backward => "gradients and backward",
-        Role::Optimizer => "optimizer",
-        Role::Setup => "parameters",
-        Role::Workspace => "workspaces",
+        Role::Forward => t!("activations, inputs and outputs"),
+        Role::Backward => t!("gradients and backward"),
+        Role::Optimizer => t!("optimizer"),
+        Role::Setup => t!("parameters"),
+        Role::Workspace => t!("workspaces"),
     }
 }
 
@@ -159,28 +164,31 @@ fn fit_evidence(figures: &Figures) -> Vec<String> {
     if let (Some(requested), Some(reserved), Some(allocated)) = (requested, reserved, allocated) {
         let unused = reserved.saturating_sub(allocated);
         let is_enough = unused >= requested;
-        let largest = largest_free
-            .map_or_else(String::new, |bytes| format!(" in pieces of at most {}", format_bytes(bytes)));
+        let largest = largest_free.map_or_else(String::new, |bytes| {
+            t!(" in pieces of at most {bytes}", bytes = format_bytes(bytes))
+        });
         let verdict = if is_enough && largest_free.is_none_or(|bytes| bytes < requested) {
-            "fragmentation alone made it fail"
+            t!("fragmentation alone made it fail")
         } else if is_enough {
-            "a block was large enough, but lay in the pool of another size, stream or CUDA graph"
+            t!("a block was large enough, but lay in the pool of another size, stream or CUDA graph")
         } else {
-            "the request would not have fitted without fragmentation either"
+            t!("the request would not have fitted without fragmentation either")
         };
-        evidence.push(format!(
-            "Reserved {}, {} of it not allocated{largest}: {verdict}.",
-            format_bytes(reserved),
-            format_bytes(unused),
+        evidence.push(t!(
+            "Reserved {reserved}, {unused} of it not allocated{largest}: {verdict}.",
+            reserved = format_bytes(reserved),
+            unused = format_bytes(unused),
+            largest,
+            verdict
         ));
     }
     if let (Some(free), Some(requested)) = (free, requested)
         && free > requested
     {
-        evidence.push(format!(
-            "The driver still had {} free: a limit of the process (set_per_process_memory_fraction, MIG) was reached, not \
-             the card.",
-            format_bytes(free)
+        evidence.push(t!(
+            "The driver still had {bytes} free: a limit of the process (set_per_process_memory_fraction, MIG) was reached, \
+             not the card.",
+            bytes = format_bytes(free)
         ));
     }
     evidence
@@ -192,17 +200,22 @@ fn of_logs(context: &Context<'_>, found: &mut Vec<Finding>) {
         let Some(marker) = source.recording.markers.iter().find(|marker| is_oom(marker)) else { continue };
         let figures = figures(marker);
         let asked = figures.requested.map_or_else(String::new, |bytes| {
-            format!(
-                ": {} were asked for with {} allocated",
-                format_bytes(bytes),
-                format_bytes(figures.allocated.unwrap_or(0))
+            t!(
+                ": {bytes} were asked for with {allocated} allocated",
+                bytes = format_bytes(bytes),
+                allocated = format_bytes(figures.allocated.unwrap_or(0))
             )
         });
-        let mut finding =
-            Finding::new("oom", Severity::Error, 0.9, format!("Out of memory{asked}"), advice::OUT_OF_MEMORY);
+        let mut finding = Finding::new(
+            "oom",
+            Severity::Error,
+            0.9,
+            t!("Out of memory{asked}", asked),
+            advice::OUT_OF_MEMORY,
+        );
         finding.bytes = figures.allocated.unwrap_or(0);
         finding.evidence = fit_evidence(&figures);
-        finding.evidence.push(format!("{} says so: {}", source.name, marker.text));
+        finding.evidence.push(t!("{source} says so: {words}", source = source.name, words = marker.text));
         let at_ns = marker.time_ns.saturating_add(source.alignment.offset_ns);
         finding.range = TimeRange::new(at_ns, at_ns.saturating_add(1));
         found.push(finding);

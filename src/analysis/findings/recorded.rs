@@ -4,6 +4,7 @@ use super::super::{BeatUnit, Totals};
 use super::strands::ProcessFacts;
 use super::{Context, Finding, Severity, advice};
 use crate::model::{BEFORE_NS, NEVER_NS, SourceKind, format_bytes, format_count};
+use crate::text::{say, t};
 
 /// Frees without an alloc from which on events must have been lost.
 const MIN_LOST_FREES: u64 = 8;
@@ -46,28 +47,28 @@ fn truncated(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Fi
         Severity::Warning,
         if steps_before > 0 { 0.95 } else { 0.7 },
         if steps_before > 0 {
-            format!("The history ring was too small: the events of {steps_before} steps are lost")
+            t!("The history ring was too small: the events of {count} steps are lost", count = steps_before)
         } else {
-            "The history begins in the middle of the run".to_owned()
+            t!("The history begins in the middle of the run").to_owned()
         },
         advice::TRUNCATED,
     );
     finding.title += &context.whose(facts);
     finding.bytes = alive.bytes;
     finding.evidence = vec![
-        format!(
-            "{} blocks were freed whose allocation was not recorded ({}).",
-            format_count(freed.count),
-            format_bytes(freed.bytes)
+        t!(
+            "{count} blocks were freed whose allocation was not recorded ({bytes}).",
+            count = format_count(freed.count),
+            bytes = format_bytes(freed.bytes)
         ),
-        format!(
-            "{} live blocks ({}) are from before the first event: who allocated them is not known.",
-            format_count(alive.count),
-            format_bytes(alive.bytes)
+        t!(
+            "{count} live blocks ({bytes}) are from before the first event: who allocated them is not known.",
+            count = format_count(alive.count),
+            bytes = format_bytes(alive.bytes)
         ),
     ];
     if let (Some(first), true) = (steps.get(steps_before), steps_before > 0) {
-        finding.evidence.push(format!("The first event lies in step {}.", first.number));
+        finding.evidence.push(t!("The first event lies in step {number}.", number = first.number));
     }
     finding.range = facts.process.recorded;
     found.push(finding);
@@ -76,19 +77,21 @@ fn truncated(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Fi
 fn too_short(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Finding>) {
     let beats = facts.rhythm.as_ref().map(|rhythm| (rhythm.unit, rhythm.len()));
     let text = match beats {
-        Some((BeatUnit::Window, _)) | None => "no step and nothing that repeats was seen".to_owned(),
-        Some((unit, beats)) if beats < 4 => format!("{beats} {}s", unit.label()),
+        Some((BeatUnit::Window, _)) | None => t!("no step and nothing that repeats was seen").to_owned(),
+        Some((unit, beats)) if beats < 4 => unit.counted(beats),
         Some(_) => return,
     };
     let mut finding = Finding::new(
         "recording_too_short",
         Severity::Info,
         0.8,
-        format!("Too short to tell growth from warm-up{}: {text}", context.whose(facts)),
+        t!("Too short to tell growth from warm-up{whose}: {text}", whose = context.whose(facts), text),
         advice::TOO_SHORT,
     );
-    finding.evidence =
-        vec![format!("{} allocations were recorded.", format_count(facts.process.allocations.len() as u64))];
+    finding.evidence = vec![t!(
+        "{count} allocations were recorded.",
+        count = format_count(facts.process.allocations.len() as u64)
+    )];
     finding.range = facts.process.recorded;
     found.push(finding);
 }
@@ -101,20 +104,18 @@ fn no_memory(context: &Context<'_>, found: &mut Vec<Finding>) {
     let has_trace = kinds.contains(&SourceKind::Trace);
     let words = if has_trace { advice::NO_PROFILED_MEMORY } else { advice::NO_MEMORY_EVENTS };
     let title = if has_trace {
-        "The trace has no memory events: which tensors were allocated is not known"
+        t!("The trace has no memory events: which tensors were allocated is not known")
     } else {
-        "No file tells which tensors were allocated: only curves can be shown"
+        t!("No file tells which tensors were allocated: only curves can be shown")
     };
     let mut finding = Finding::new("no_memory_events", Severity::Info, 0.95, title.to_owned(), words);
-    let mut labels: Vec<&str> = kinds.iter().map(|kind| kind.label()).collect();
+    let mut labels: Vec<&str> = kinds.iter().map(|kind| say(kind.label())).collect();
     labels.sort_unstable();
     labels.dedup();
-    finding.evidence = vec![format!("Opened: {}.", labels.join(", "))];
-    finding.evidence.extend(context.growths.iter().take(4).map(|growth| {
-        let mut text = growth.describe();
-        text.push('.');
-        text
-    }));
+    finding.evidence = vec![t!("Opened: {kinds}.", kinds = labels.join(t!(", ")))];
+    finding
+        .evidence
+        .extend(context.growths.iter().take(4).map(|growth| t!("{sentence}.", sentence = growth.describe())));
     finding.range = context.query.range;
     found.push(finding);
 }

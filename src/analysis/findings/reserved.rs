@@ -5,6 +5,7 @@ use super::super::growth::{Beat, Growth, median};
 use super::strands::ProcessFacts;
 use super::{Context, Finding, Severity, advice};
 use crate::model::{BlockState, ProcessId, Quantity, format_bytes};
+use crate::text::t;
 
 /// The gap must grow by this much, and by this share of what is reserved at the end.
 const MIN_GAP_BYTES: i64 = 32 << 20;
@@ -97,28 +98,30 @@ fn fragmentation(
         "fragmentation",
         Severity::Warning,
         if pairs.len() >= 10 { 0.85 } else { 0.6 },
-        format!(
-            "Reserved grows from {} to {}{whose} while what is needed grows by {}: fragmentation",
-            format_bytes(first.0.peak_bytes.max(0) as u64),
-            format_bytes(last.0.peak_bytes.max(0) as u64),
-            format_bytes(need_rise.max(0) as u64),
+        t!(
+            "Reserved grows from {from} to {to}{whose} while what is needed grows by {need}: fragmentation",
+            from = format_bytes(first.0.peak_bytes.max(0) as u64),
+            to = format_bytes(last.0.peak_bytes.max(0) as u64),
+            whose,
+            need = format_bytes(need_rise.max(0) as u64),
         ),
         advice::FRAGMENTATION,
     );
     finding.bytes = late_gap.max(0) as u64;
     finding.per_step_bytes = (grown / (pairs.len() - warm_up).max(1) as i64).max(0) as u64;
     finding.evidence = vec![
-        format!(
-            "Reserved minus the highest allocated so far: {} after {unit} {}, {} at the end.",
-            format_bytes(early_gap as u64),
-            reserved.rhythm.number(first.0.beat),
-            format_bytes(late_gap.max(0) as u64)
+        t!(
+            "Reserved minus the highest allocated so far: {early} after {when}, {late} at the end.",
+            early = format_bytes(early_gap as u64),
+            when = reserved.rhythm.unit.numbered(reserved.rhythm.number(first.0.beat)),
+            late = format_bytes(late_gap.max(0) as u64)
         ),
-        format!(
-            "Allocated at the end of a {unit} is {}: from {} to {}.",
-            allocated.floor.shape.label(),
-            format_bytes(first.1.floor_bytes.max(0) as u64),
-            format_bytes(last.1.floor_bytes.max(0) as u64)
+        t!(
+            "Allocated at the end of a {unit} is {shape}: from {from} to {to}.",
+            unit,
+            shape = allocated.floor.shape.label(),
+            from = format_bytes(first.1.floor_bytes.max(0) as u64),
+            to = format_bytes(last.1.floor_bytes.max(0) as u64)
         ),
     ];
     if let Some(facts) = facts {
@@ -126,10 +129,11 @@ fn fragmentation(
         finding.evidence.extend(segments_evidence(facts));
         finding.call_sites = varying_sites(context, facts);
         if facts.process.segments.iter().any(|segment| segment.is_expandable) {
-            finding.advice =
-                "Expandable segments are on already: make sizes repeat. Pad to a few lengths, and drop the \
-                              last partial batch."
-                    .to_owned();
+            finding.advice = t!(
+                "Expandable segments are on already: make sizes repeat. Pad to a few lengths, and drop the last \
+                 partial batch."
+            )
+            .to_owned();
             finding.code_before.clear();
             finding.code_after.clear();
         }
@@ -147,8 +151,10 @@ fn sizes_evidence(facts: &ProcessFacts<'_>) -> Option<String> {
     let often = facts.strands.iter().filter(|strand| strand.sizes.count >= 8).count();
     let varying = facts.strands.iter().filter(|strand| varies(strand)).count();
     (varying > 0).then(|| {
-        format!(
-            "{varying} of {often} stacks ask for other sizes from time to time, which freed blocks don't fit."
+        t!(
+            "{varying} of {often} stacks ask for other sizes from time to time, which freed blocks don't fit.",
+            varying,
+            often
         )
     })
 }
@@ -182,12 +188,13 @@ fn segments_evidence(facts: &ProcessFacts<'_>) -> Option<String> {
         }
     }
     (!segments.is_empty()).then(|| {
-        format!(
-            "At the snapshot {} of {} segments hold live and free blocks, {} of it free; the largest free block is {}.",
-            split_segments,
-            segments.len(),
-            format_bytes(split_bytes),
-            format_bytes(largest)
+        t!(
+            "At the snapshot {split} of {all} segments hold live and free blocks, {free} of it free; the largest free \
+             block is {largest}.",
+            split = split_segments,
+            all = segments.len(),
+            free = format_bytes(split_bytes),
+            largest = format_bytes(largest)
         )
     })
 }
@@ -208,12 +215,12 @@ fn cache(
         "cache_only",
         Severity::Info,
         0.85,
-        format!(
-            "{} of {} reserved{} is cache for the next {}, and level",
-            format_bytes(cached as u64),
-            format_bytes(last_reserved.floor_bytes.max(0) as u64),
-            facts.map_or_else(String::new, |facts| context.whose(facts)),
-            reserved.rhythm.unit.label()
+        t!(
+            "{bytes} of {reserved} reserved{whose} is cache for the next {unit}, and level",
+            bytes = format_bytes(cached as u64),
+            reserved = format_bytes(last_reserved.floor_bytes.max(0) as u64),
+            whose = facts.map_or_else(String::new, |facts| context.whose(facts)),
+            unit = reserved.rhythm.unit.label()
         ),
         advice::CACHE_ONLY,
     );

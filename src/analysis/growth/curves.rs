@@ -2,9 +2,10 @@
 
 use super::super::{Rhythm, Selection};
 use crate::model::{Device, ProcessId, Quantity, Series, Session, SourceId, TimeRange};
+use crate::text::msg;
 
 /// What a derived curve of the driver's figure minus the allocator's is called.
-pub const DRIVER_MINUS_RESERVED: &str = "driver − reserved";
+pub const DRIVER_MINUS_RESERVED: &str = msg!("driver − reserved");
 
 /// A curve of a session on Unix time.
 #[derive(Clone, Debug)]

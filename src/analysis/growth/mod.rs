@@ -14,6 +14,7 @@ use super::{BeatUnit, Index, Rhythm, Selection};
 use crate::model::{
     MarkerKind, ProcessId, Quantity, Session, SourceId, TimeRange, format_bytes, format_delta_bytes, time,
 };
+use crate::text::{say, t};
 
 /// Windows into which a curve is cut when nothing tells its steps.
 const MAX_WINDOWS: usize = 60;
@@ -85,12 +86,20 @@ impl Growth {
             let per = |unit_ns: f64| format_delta_bytes((per_beat * unit_ns / beat_ns) as i64);
             let run_ns = beat_ns * self.rhythm.len() as f64;
             return match run_ns {
-                60e9.. => format!("{} per minute", per(60e9)),
-                1e9.. => format!("{} per second", per(1e9)),
-                _ => format!("{} in {}", per(run_ns), time::format_duration(run_ns as i64)),
+                60e9.. => t!("{bytes} per minute", bytes = per(60e9)),
+                1e9.. => t!("{bytes} per second", bytes = per(1e9)),
+                _ => t!(
+                    "{bytes} in {duration}",
+                    bytes = per(run_ns),
+                    duration = time::format_duration(run_ns as i64)
+                ),
             };
         }
-        format!("{} per {}", format_delta_bytes(per_beat.round() as i64), self.rhythm.unit.label())
+        t!(
+            "{bytes} per {unit}",
+            bytes = format_delta_bytes(per_beat.round() as i64),
+            unit = self.rhythm.unit.label()
+        )
     }
 
     /// The beat's number at which the curve reaches the card's memory.
@@ -108,17 +117,18 @@ impl Growth {
     /// What is said of it: `allocated: ramp, +17.3 MiB per step, reaches the card's 80.0 GiB at about step 4,710`.
     pub fn describe(&self) -> String {
         let trend = self.leading();
-        let mut text = format!("{}: {}", self.quantity.label(), trend.shape.label());
+        let mut text =
+            t!("{quantity}: {shape}", quantity = say(self.quantity.label()), shape = trend.shape.label());
         if let Shape::Staircase(Some(period)) = trend.shape {
-            text += &format!(" ({})", self.rhythm.every(period));
+            text += &t!(" ({every})", every = self.rhythm.every(period));
         }
         if trend.shape.is_growth() {
-            text += &format!(", {}", self.rate());
+            text += &t!(", {rate}", rate = self.rate());
             if let (Some(capacity), Some(number)) = (self.capacity_bytes, self.full_at()) {
-                let unit = self.rhythm.unit.label();
+                let when = self.rhythm.unit.numbered(number);
                 let capacity = format_bytes(capacity);
                 if self.rhythm.unit != BeatUnit::Window {
-                    text += &format!(", reaches the card's {capacity} at about {unit} {number}");
+                    text += &t!(", reaches the card's {capacity} at about {when}", capacity, when);
                 }
             }
         }
@@ -130,11 +140,7 @@ impl Growth {
         let range = self.range();
         let first = self.rhythm.beat_at(range.start_ns).max(0) as usize;
         let last = self.rhythm.beat_at(range.end_ns.saturating_sub(1)).max(0) as usize;
-        let unit = self.rhythm.unit.label();
-        if first == last {
-            return format!("{unit} {}", self.rhythm.number(first));
-        }
-        format!("{unit}s {} to {}", self.rhythm.number(first), self.rhythm.number(last))
+        self.rhythm.unit.from_to(self.rhythm.number(first), self.rhythm.number(last))
     }
 }
 
@@ -248,16 +254,22 @@ pub fn suggest(index: &Index, selection: Selection) -> Vec<Suggestion> {
             };
             let what = match (&growth.quantity, is_floor) {
                 (Quantity::Allocated, true) => String::new(),
-                (quantity, true) => format!("{}: ", quantity.label()),
-                (quantity, false) => format!("peak of {}: ", quantity.label()),
+                (quantity, true) => t!("{quantity}: ", quantity = say(quantity.label())),
+                (quantity, false) => t!("peak of {quantity}: ", quantity = say(quantity.label())),
             };
             let whose = match growth.process {
                 Some(id) if index.session.processes.len() > 1 => {
-                    format!("{}, ", index.session.process(id).label)
+                    t!("{process}, ", process = index.session.process(id).label)
                 }
                 _ => String::new(),
             };
-            let label = format!("{whose}{what}{}, {}", growth.span_label(), growth.rate());
+            let label = t!(
+                "{whose}{what}{when}, {rate}",
+                whose,
+                what,
+                when = growth.span_label(),
+                rate = growth.rate()
+            );
             let bytes = growth.leading().rise_bytes;
             Some((rank, Suggestion { range: growth.range(), bytes, label }))
         })
@@ -281,12 +293,12 @@ fn whole_run(index: &Index, selection: Selection, growths: &[Growth]) -> Suggest
         .unwrap_or(session.span);
     let allocated = growths.iter().find(|growth| growth.quantity == Quantity::Allocated);
     let label = match allocated.map(|growth| growth.floor.shape) {
-        Some(Shape::SawTooth) => "whole run: memory grows and falls back",
-        Some(Shape::SingleJump(_)) => "whole run: memory jumps once and stays level",
-        Some(Shape::WarmUp) => "whole run: nothing grows after warm-up",
-        Some(Shape::TooShort) => "whole run: too short to tell what grows",
-        Some(_) => "whole run: nothing grows",
-        None => "whole run",
+        Some(Shape::SawTooth) => t!("whole run: memory grows and falls back"),
+        Some(Shape::SingleJump(_)) => t!("whole run: memory jumps once and stays level"),
+        Some(Shape::WarmUp) => t!("whole run: nothing grows after warm-up"),
+        Some(Shape::TooShort) => t!("whole run: too short to tell what grows"),
+        Some(_) => t!("whole run: nothing grows"),
+        None => t!("whole run"),
     };
     Suggestion { range, bytes: 0, label: label.to_owned() }
 }

@@ -1,5 +1,7 @@
 //! What a row of figures does: stays level, climbs, climbs in stairs, saws, jumps once or warms up.
 
+use crate::text::t;
+
 /// Beats at the start that belong to warm-up and say nothing of growth.
 const WARM_UP_BEATS: usize = 3;
 /// Points beyond which the slope is fitted to every n-th.
@@ -39,13 +41,13 @@ impl Shape {
     /// In words.
     pub fn label(self) -> &'static str {
         match self {
-            Self::TooShort => "too short to tell",
-            Self::Level => "level",
-            Self::Ramp => "ramp",
-            Self::Staircase(_) => "staircase",
-            Self::SawTooth => "saw-tooth",
-            Self::SingleJump(_) => "single jump",
-            Self::WarmUp => "warm-up, then level",
+            Self::TooShort => t!("too short to tell"),
+            Self::Level => t!("level"),
+            Self::Ramp => t!("ramp"),
+            Self::Staircase(_) => t!("staircase"),
+            Self::SawTooth => t!("saw-tooth"),
+            Self::SingleJump(_) => t!("single jump"),
+            Self::WarmUp => t!("warm-up, then level"),
         }
     }
 }

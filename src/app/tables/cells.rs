@@ -6,6 +6,7 @@ use egui_extras::{Column, TableBuilder, TableRow};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sorting::Sort;
+use crate::text::{say, t};
 
 /// A column that can be hidden.
 pub struct Spec<C: 'static> {
@@ -69,7 +70,7 @@ pub fn headers<'n, C: PartialEq + Copy>(
             Some(column) if header(ui, name_of(at), sort, column) => clicked = Some(column),
             Some(_) => {}
             None => {
-                ui.strong(name_of(at));
+                ui.strong(say(name_of(at)));
             }
         });
     }
@@ -85,15 +86,15 @@ pub fn copy_menu(
     stack: impl FnOnce() -> String,
 ) {
     let mut copied = None;
-    if ui.button("Copy row").clicked() {
+    if ui.button(t!("Copy row")).clicked() {
         copied = Some(cells.join("\t"));
     }
-    if ui.button("Copy stack").clicked() {
+    if ui.button(t!("Copy stack")).clicked() {
         copied = Some(stack());
     }
-    ui.menu_button("Copy cell", |ui| {
+    ui.menu_button(t!("Copy cell"), |ui| {
         for (name, cell) in names.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {
-            if ui.button(*name).on_hover_text(cell).clicked() {
+            if ui.button(say(name)).on_hover_text(cell).clicked() {
                 copied = Some(cell.clone());
             }
         }
@@ -116,11 +117,14 @@ pub fn layout() -> Layout {
 pub fn header<C: PartialEq + Copy>(ui: &mut Ui, text: &str, sort: Sort<C>, column: C) -> bool {
     let (arrow, order) = match (sort.column == column, sort.is_descending) {
         (false, _) => ("", ""),
-        (true, true) => (" ⏷", ", sorted from the largest"),
-        (true, false) => (" ⏶", ", sorted from the smallest"),
+        (true, true) => (" ⏷", t!(", sorted from the largest")),
+        (true, false) => (" ⏶", t!(", sorted from the smallest")),
     };
+    let text = say(text);
     let button = egui::Button::new(RichText::new(format!("{text}{arrow}")).strong()).frame(false);
-    ui.add(button).accessible_name(format!("Sort by {}{order}", text.to_lowercase())).clicked()
+    ui.add(button)
+        .accessible_name(t!("Sort by {column}{order}", column = text.to_lowercase(), order))
+        .clicked()
 }
 
 /// A figure, to the right.

@@ -3,14 +3,14 @@
 use egui::Ui;
 
 use super::cells::{self, Spec};
-use crate::analysis::{Difference, Totals};
+use crate::analysis::{Difference, Totals, label_words};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sides::Side;
 use crate::app::sorting::{DifferenceColumn, order_of_differences};
 use crate::app::state::Selected;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
-use crate::text::t;
+use crate::text::{msg, t};
 
 /// The name under which its columns are hidden.
 pub const TABLE: &str = "compare";
@@ -20,11 +20,11 @@ const KEY: usize = 4;
 
 /// The columns.
 pub const COLUMNS: [Spec<DifferenceColumn>; 5] = [
-    Spec { name: "Change", width: 96.0, sort: Some(DifferenceColumn::Change) },
-    Spec { name: "Count", width: 64.0, sort: Some(DifferenceColumn::Count) },
-    Spec { name: "In B", width: 124.0, sort: Some(DifferenceColumn::After) },
-    Spec { name: "In A", width: 124.0, sort: Some(DifferenceColumn::Before) },
-    Spec { name: "Of", width: 180.0, sort: Some(DifferenceColumn::Key) },
+    Spec { name: msg!("Change"), width: 96.0, sort: Some(DifferenceColumn::Change) },
+    Spec { name: msg!("Count"), width: 64.0, sort: Some(DifferenceColumn::Count) },
+    Spec { name: msg!("In B"), width: 124.0, sort: Some(DifferenceColumn::After) },
+    Spec { name: msg!("In A"), width: 124.0, sort: Some(DifferenceColumn::Before) },
+    Spec { name: msg!("Of"), width: 180.0, sort: Some(DifferenceColumn::Key) },
 ];
 
 /// Draws what is compared, and the table.
@@ -72,7 +72,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             for &column in &shown {
                 row.col(|ui| match column {
                     BAR => cells::share(ui, &texts[BAR], size(difference) as f32 / largest, color),
-                    KEY => cells::text(ui, &texts[KEY]),
+                    KEY => cells::text(ui, &label_words(&texts[KEY])),
                     _ => cells::figure(ui, &texts[column]),
                 });
             }

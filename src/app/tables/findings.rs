@@ -3,21 +3,27 @@
 use egui::{Frame, RichText, Stroke, Ui};
 
 use crate::analysis::findings::{Finding, Severity};
+use crate::analysis::label_words;
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::state::Selected;
 use crate::model::format_bytes;
+use crate::text::t;
 
 /// Draws the list.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let findings = scene.state.answers.findings.clone();
     if !scene.state.answers.has_findings {
         let is_brushing = scene.state.is_brushing;
-        ui.weak(if is_brushing { "Let go of the range to see what is found in it." } else { "Looking…" });
+        ui.weak(if is_brushing {
+            t!("Let go of the range to see what is found in it.")
+        } else {
+            t!("Looking…")
+        });
         return;
     }
     if findings.is_empty() {
-        ui.label("Nothing stands out in this range.");
+        ui.label(t!("Nothing stands out in this range."));
         return;
     }
     egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
@@ -30,9 +36,9 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
 fn show_one(ui: &mut Ui, scene: &mut Scene<'_>, at: usize, finding: &Finding) {
     let is_selected = scene.state.selected == Some(Selected::Finding(at));
     let word = match finding.severity {
-        Severity::Error => "Problem",
-        Severity::Warning => "Warning",
-        Severity::Info => "Note",
+        Severity::Error => t!("Problem"),
+        Severity::Warning => t!("Warning"),
+        Severity::Info => t!("Note"),
     };
     let stroke = if is_selected {
         Stroke::new(2.0, scene.palette.range_edge)
@@ -51,7 +57,7 @@ fn show_one(ui: &mut Ui, scene: &mut Scene<'_>, at: usize, finding: &Finding) {
             }
         });
         for site in finding.call_sites.iter().take(3) {
-            ui.label(RichText::new(site).monospace());
+            ui.label(RichText::new(label_words(site)).monospace());
         }
         if let Some(first) = finding.evidence.first() {
             ui.weak(first);

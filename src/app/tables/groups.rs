@@ -3,13 +3,14 @@
 use egui::Ui;
 
 use super::cells::{self, Spec};
-use crate::analysis::Group;
+use crate::analysis::{Group, label_words};
 use crate::app::answers::Lens;
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sorting::{GroupColumn, order_of_groups};
 use crate::app::state::Selected;
 use crate::model::format_count;
+use crate::text::{msg, t};
 
 /// The name under which its columns are hidden.
 pub const TABLE: &str = "groups";
@@ -22,13 +23,13 @@ const PER_STEP: usize = 6;
 
 /// The columns; the third is called after what rows are summed by.
 pub const COLUMNS: [Spec<GroupColumn>; 7] = [
-    Spec { name: "Bytes", width: 88.0, sort: Some(GroupColumn::Bytes) },
-    Spec { name: "Count", width: 56.0, sort: Some(GroupColumn::Count) },
-    Spec { name: "Group", width: 180.0, sort: Some(GroupColumn::Key) },
-    Spec { name: "Growth", width: 72.0, sort: None },
-    Spec { name: "Ops", width: 120.0, sort: None },
-    Spec { name: "Steps", width: 64.0, sort: None },
-    Spec { name: "Per step", width: 80.0, sort: Some(GroupColumn::PerStep) },
+    Spec { name: msg!("Bytes"), width: 88.0, sort: Some(GroupColumn::Bytes) },
+    Spec { name: msg!("Count"), width: 56.0, sort: Some(GroupColumn::Count) },
+    Spec { name: msg!("Group"), width: 180.0, sort: Some(GroupColumn::Key) },
+    Spec { name: msg!("Growth"), width: 72.0, sort: None },
+    Spec { name: msg!("Ops"), width: 120.0, sort: None },
+    Spec { name: msg!("Steps"), width: 64.0, sort: None },
+    Spec { name: msg!("Per step"), width: 80.0, sort: Some(GroupColumn::PerStep) },
 ];
 
 /// Draws the table.
@@ -79,9 +80,9 @@ fn texts(scene: &Scene<'_>, group: &Group) -> [String; 7] {
     [
         scene.bytes(group.bytes),
         format_count(group.count),
-        group.key.clone(),
+        label_words(&group.key).into_owned(),
         String::new(),
-        group.ops.join(", "),
+        group.ops.iter().map(|op| label_words(op)).collect::<Vec<_>>().join(", "),
         steps(group),
         per_step,
     ]
@@ -91,7 +92,7 @@ fn steps(group: &Group) -> String {
     match group.steps {
         None => String::new(),
         Some((first, last)) if first == last => first.to_string(),
-        Some((first, last)) => format!("{first} to {last}"),
+        Some((first, last)) => t!("{first} to {last}", first, last),
     }
 }
 

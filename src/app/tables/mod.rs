@@ -23,6 +23,7 @@ use super::state::{LiveView, NetView, Tab};
 use crate::analysis::{FreeBy, GroupBy};
 use crate::model::time::format_offset;
 use crate::model::{format_bytes, format_count};
+use crate::text::{say, t};
 
 /// Draws the tabs and the one in front.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
@@ -36,7 +37,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
                 _ => tab.label().to_owned(),
             };
             let is_front = tab == scene.state.tab;
-            let name = format!("Tab {}", tab.label());
+            let name = t!("Tab {name}", name = tab.label());
             if ui.selectable_label(is_front, text).accessible_name(name).clicked() {
                 scene.ask(Command::ShowTab(tab));
             }
@@ -49,7 +50,12 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         Tab::Kept => {
             let kept = scene.state.answers.kept.clone();
             let words = scene.state.choices.free_by.label();
-            ui.label(format!("{} in {} allocations {words}", format_bytes(kept.bytes), counts(&kept)));
+            ui.label(t!(
+                "{bytes} in {count} allocations {words}",
+                bytes = format_bytes(kept.bytes),
+                count = counts(&kept),
+                words
+            ));
             show_lens(ui, scene, &kept);
         }
         Tab::Live => {
@@ -57,19 +63,24 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             let at_ns = scene.state.answers.live_at_ns.unwrap_or_default();
             let at = format_offset(at_ns, scene.data.span().start_ns);
             let why = if scene.state.cursor_ns.is_some() {
-                "where you clicked"
+                t!("where you clicked")
             } else {
-                "the peak; click a track for another instant"
+                t!("the peak; click a track for another instant")
             };
             let bytes = format_bytes(live.bytes);
             let start =
                 format_offset(scene.state.range_or_all(scene.data).start_ns, scene.data.span().start_ns);
             let which = match scene.state.live_view {
-                LiveView::All => format!("alive at {at}, {why}"),
-                LiveView::Added => format!("alive at {at} and not at the range's start, {start}"),
-                LiveView::Gone => format!("alive at the range's start, {start}, and not at {at}"),
+                LiveView::All => t!("alive at {at}, {why}", at, why),
+                LiveView::Added => t!("alive at {at} and not at the range's start, {start}", at, start),
+                LiveView::Gone => t!("alive at the range's start, {start}, and not at {at}", start, at),
             };
-            ui.label(format!("{bytes} in {} allocations {which}", counts(&live)));
+            ui.label(t!(
+                "{bytes} in {count} allocations {words}",
+                bytes,
+                count = counts(&live),
+                words = which
+            ));
             categories(ui, scene);
             show_lens(ui, scene, &live);
         }
@@ -89,11 +100,11 @@ fn categories(ui: &mut Ui, scene: &Scene<'_>) {
     }
     ui.horizontal_wrapped(|ui| {
         for (category, totals) in &scene.state.answers.live_categories {
-            let text = format!("{} {}", category.label(), format_bytes(totals.bytes));
-            ui.weak(text).on_hover_text(format!(
-                "{} allocations; inferred: {}",
-                format_count(totals.count),
-                category.rule()
+            let text = format!("{} {}", say(category.label()), format_bytes(totals.bytes));
+            ui.weak(text).on_hover_text(t!(
+                "{count} allocations; inferred: {rule}",
+                count = format_count(totals.count),
+                rule = category.rule()
             ));
         }
     });
@@ -105,16 +116,16 @@ fn counts(lens: &Lens) -> String {
     if lens.rows.len() == lens.unfiltered {
         return shown;
     }
-    format!("{shown} (of {}, filtered)", format_count(lens.unfiltered as u64))
+    t!("{shown} (of {all}, filtered)", shown, all = format_count(lens.unfiltered as u64))
 }
 
 fn show_lens(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     if lens.rows.is_empty() {
         ui.add_space(8.0);
         ui.weak(match (lens.unfiltered, scene.state.tab) {
-            (0, Tab::Live) => "Nothing was alive at this instant.",
-            (0, _) => "Nothing: all that was allocated in the range was freed.",
-            _ => "Nothing passes the filter.",
+            (0, Tab::Live) => t!("Nothing was alive at this instant."),
+            (0, _) => t!("Nothing: all that was allocated in the range was freed."),
+            _ => t!("Nothing passes the filter."),
         });
     } else if scene.state.is_flat {
         rows::show(ui, scene, lens);
@@ -138,9 +149,11 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
     let has_flat = matches!(tab, Tab::Kept | Tab::Live);
     let is_flat = scene.state.is_flat && has_flat;
     if tab == Tab::Net {
-        for (view, text) in
-            [(NetView::Groups, "Groups"), (NetView::Modules, "Module tree"), (NetView::Driver, "Driver")]
-        {
+        for (view, text) in [
+            (NetView::Groups, t!("Groups")),
+            (NetView::Modules, t!("Module tree")),
+            (NetView::Driver, t!("Driver")),
+        ] {
             if ui.selectable_label(scene.state.net_view == view, text).clicked() {
                 scene.ask(Command::SetNetView(view));
             }
@@ -151,9 +164,9 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
     }
     if tab == Tab::Live {
         for (view, text, hint) in [
-            (LiveView::All, "All", "All that is alive at the instant"),
-            (LiveView::Added, "New", "Alive at the instant, but not at the range's start"),
-            (LiveView::Gone, "Gone", "Alive at the range's start, but not at the instant"),
+            (LiveView::All, t!("All"), t!("All that is alive at the instant")),
+            (LiveView::Added, t!("New"), t!("Alive at the instant, but not at the range's start")),
+            (LiveView::Gone, t!("Gone"), t!("Alive at the range's start, but not at the instant")),
         ] {
             if ui.selectable_label(scene.state.live_view == view, text).on_hover_text(hint).clicked() {
                 scene.ask(Command::SetLiveView(view));
@@ -162,10 +175,10 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
         ui.separator();
     }
     if has_flat {
-        if ui.selectable_label(!is_flat, "Groups").clicked() {
+        if ui.selectable_label(!is_flat, t!("Groups")).clicked() {
             scene.ask(Command::SetFlat(false));
         }
-        if ui.selectable_label(is_flat, "Allocations").clicked() {
+        if ui.selectable_label(is_flat, t!("Allocations")).clicked() {
             scene.ask(Command::SetFlat(true));
         }
     }
@@ -184,12 +197,12 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
 
 /// Columns to show, and the table as a whole to copy or save.
 fn table_menu(ui: &mut Ui, scene: &mut Scene<'_>, columns: Option<(&'static str, Vec<&'static str>)>) {
-    ui.menu_button("Table", |ui| {
+    ui.menu_button(t!("Table"), |ui| {
         for (table, name) in
             columns.iter().flat_map(|(table, names)| names.iter().map(|name| (*table, *name)))
         {
             let mut is_shown = !scene.state.looks.hidden_columns.contains(&(table, name));
-            if ui.checkbox(&mut is_shown, name).changed() {
+            if ui.checkbox(&mut is_shown, say(name)).changed() {
                 scene.ask(Command::ToggleColumn(table, name));
             }
         }
@@ -197,7 +210,7 @@ fn table_menu(ui: &mut Ui, scene: &mut Scene<'_>, columns: Option<(&'static str,
             ui.separator();
         }
         for (text, command) in
-            [("Copy table", Command::CopyTable), ("Save table as CSV…", Command::AskToSaveTable)]
+            [(t!("Copy table"), Command::CopyTable), (t!("Save table as CSV…"), Command::AskToSaveTable)]
         {
             if ui.button(text).clicked() {
                 scene.ask(command);
@@ -211,15 +224,15 @@ fn free_by(ui: &mut Ui, scene: &mut Scene<'_>) {
     let now = scene.state.choices.free_by;
     let mut chosen = now;
     let short = match now {
-        FreeBy::RecordingEnd => "not freed by recording end",
-        FreeBy::RangeEnd => "not freed by range end",
+        FreeBy::RecordingEnd => t!("not freed by recording end"),
+        FreeBy::RangeEnd => t!("not freed by range end"),
     };
     let combo = egui::ComboBox::from_id_salt("free by").selected_text(short).width(180.0).show_ui(ui, |ui| {
         for free_by in [FreeBy::RecordingEnd, FreeBy::RangeEnd] {
             ui.selectable_value(&mut chosen, free_by, free_by.label());
         }
     });
-    combo.response.accessible_name("What never freed means");
+    combo.response.accessible_name(t!("What never freed means"));
     if chosen != now {
         scene.ask(Command::SetFreeBy(chosen));
     }
@@ -228,13 +241,13 @@ fn free_by(ui: &mut Ui, scene: &mut Scene<'_>) {
 fn group_by(ui: &mut Ui, scene: &mut Scene<'_>) {
     let now = scene.state.choices.group_by;
     let mut chosen = now;
-    let text = format!("by {}", now.label());
+    let text = t!("by {group}", group = now.label());
     let combo = egui::ComboBox::from_id_salt("group by").selected_text(text).width(90.0).show_ui(ui, |ui| {
         for by in GroupBy::ALL {
-            ui.selectable_value(&mut chosen, by, format!("by {}", by.label()));
+            ui.selectable_value(&mut chosen, by, t!("by {group}", group = by.label()));
         }
     });
-    combo.response.accessible_name("Group by");
+    combo.response.accessible_name(t!("Group by"));
     if chosen != now {
         scene.ask(Command::SetGroupBy(chosen));
     }
@@ -242,8 +255,8 @@ fn group_by(ui: &mut Ui, scene: &mut Scene<'_>) {
 
 fn filter(ui: &mut Ui, scene: &mut Scene<'_>) {
     let mut text = scene.state.choices.filter.clone();
-    let field = egui::TextEdit::singleline(&mut text).desired_width(150.0).hint_text("Filter");
-    let response = ui.add(field).accessible_name("Filter");
+    let field = egui::TextEdit::singleline(&mut text).desired_width(150.0).hint_text(t!("Filter"));
+    let response = ui.add(field).accessible_name(t!("Filter"));
     if scene.state.wants_filter_focus {
         response.request_focus();
         scene.ask(Command::FilterFocused);
@@ -251,7 +264,8 @@ fn filter(ui: &mut Ui, scene: &mut Scene<'_>) {
     if response.changed() {
         scene.ask(Command::SetFilter(text.clone()));
     }
-    response.on_hover_text("Words that must be there, -word that must not, /regular expression/ (Ctrl+F)");
+    response
+        .on_hover_text(t!("Words that must be there, -word that must not, /regular expression/ (Ctrl+F)"));
     if let Err(error) = Filter::parse(&text) {
         ui.colored_label(scene.palette.error, error);
     }

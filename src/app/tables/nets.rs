@@ -4,13 +4,14 @@ use egui::Ui;
 use egui_extras::{Column, TableBuilder};
 
 use super::cells;
-use crate::analysis::{DriverGap, NetGroup, NetNode, Totals};
+use crate::analysis::{DriverGap, NetGroup, NetNode, Totals, label_words};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sorting::{NetColumn, order_of_nets};
 use crate::app::state::NetView;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
 use crate::report::range_label;
+use crate::text::{msg, t};
 
 /// Draws the tab.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
@@ -20,14 +21,20 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let words = range_label(&scene.data.index, scene.state.choices.selection, range);
     ui.label(match scene.state.net_view {
         NetView::Groups => {
-            format!("{} in {words}: allocated minus freed, whoever allocated it", format_delta_bytes(net))
+            t!(
+                "{bytes} in {range}: allocated minus freed, whoever allocated it",
+                bytes = format_delta_bytes(net),
+                range = words
+            )
         }
-        NetView::Modules => format!("What was allocated in {words}, by the module that was running"),
-        NetView::Driver => format!("What the driver counts, first to last sample of {words}"),
+        NetView::Modules => {
+            t!("What was allocated in {range}, by the module that was running", range = words)
+        }
+        NetView::Driver => t!("What the driver counts, first to last sample of {range}", range = words),
     });
     match scene.state.net_view {
         NetView::Groups if nets.is_empty() => {
-            ui.weak("Nothing was allocated or freed here.");
+            ui.weak(t!("Nothing was allocated or freed here."));
         }
         NetView::Groups => groups(ui, scene, &nets),
         NetView::Modules => modules(ui, scene),
@@ -36,19 +43,19 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
 }
 
 fn total(totals: Totals) -> String {
-    format!("{} in {}", format_bytes(totals.bytes), format_count(totals.count))
+    t!("{bytes} in {count}", bytes = format_bytes(totals.bytes), count = format_count(totals.count))
 }
 
 fn groups(ui: &mut Ui, scene: &mut Scene<'_>, nets: &[NetGroup]) {
     let sort = scene.state.net_sort;
     let order = order_of_nets(nets, sort);
     let columns = [
-        ("Net", NetColumn::Net),
-        ("Allocated", NetColumn::Allocated),
-        ("Freed", NetColumn::Freed),
-        ("Kept", NetColumn::Kept),
-        ("Peak", NetColumn::Peak),
-        ("Of", NetColumn::Key),
+        (msg!("Net"), NetColumn::Net),
+        (msg!("Allocated"), NetColumn::Allocated),
+        (msg!("Freed"), NetColumn::Freed),
+        (msg!("Kept"), NetColumn::Kept),
+        (msg!("Peak"), NetColumn::Peak),
+        (msg!("Of"), NetColumn::Key),
     ];
     let table = TableBuilder::new(ui)
         .id_salt("nets")
@@ -76,7 +83,7 @@ fn groups(ui: &mut Ui, scene: &mut Scene<'_>, nets: &[NetGroup]) {
             row.col(|ui| cells::figure(ui, &total(net.freed)));
             row.col(|ui| cells::figure(ui, &total(net.kept)));
             row.col(|ui| cells::figure(ui, &format_bytes(net.peak_bytes)));
-            row.col(|ui| cells::text(ui, &net.group.key));
+            row.col(|ui| cells::text(ui, &label_words(&net.group.key)));
         });
     });
 }
@@ -85,9 +92,9 @@ fn groups(ui: &mut Ui, scene: &mut Scene<'_>, nets: &[NetGroup]) {
 fn modules(ui: &mut Ui, scene: &mut Scene<'_>) {
     let nodes = scene.state.answers.modules.clone();
     if nodes.iter().all(|node| node.descendants == 0 && node.depth == 0) {
-        ui.weak(
-            "No trace covers this range with modules: record one with with_stack=True or with_modules=True.",
-        );
+        ui.weak(t!(
+            "No trace covers this range with modules: record one with with_stack=True or with_modules=True."
+        ));
         if nodes.is_empty() {
             return;
         }
@@ -103,7 +110,9 @@ fn modules(ui: &mut Ui, scene: &mut Scene<'_>) {
         .columns(Column::initial(84.0), 5)
         .column(Column::remainder().at_least(80.0))
         .header(cells::ROW, |mut row| {
-            for text in ["Module", "Forward", "Backward", "Freed", "Kept", "Peak", "Net"] {
+            for text in
+                [t!("Module"), t!("Forward"), t!("Backward"), t!("Freed"), t!("Kept"), t!("Peak"), t!("Net")]
+            {
                 row.col(|ui| {
                     ui.strong(text);
                 });
@@ -120,7 +129,7 @@ fn modules(ui: &mut Ui, scene: &mut Scene<'_>) {
                     (_, true) => "⏵ ",
                     (_, false) => "⏷ ",
                 };
-                cells::text(ui, &format!("{arrow}{}", node.name));
+                cells::text(ui, &format!("{arrow}{}", label_words(&node.name)));
             });
             row.col(|ui| cells::figure(ui, &format_bytes(node.forward.bytes)));
             row.col(|ui| cells::figure(ui, &format_bytes(node.backward.bytes)));
@@ -154,9 +163,9 @@ fn driver(ui: &mut Ui, scene: &Scene<'_>) {
     let gaps = scene.data.gaps.iter().filter(|gap| device.admits(gap.device));
     let grown: Vec<_> = gaps.filter_map(|gap| Some((gap, gap.parts(range)?))).collect();
     if grown.is_empty() {
-        ui.weak(
-            "No driver's log has two samples in this range: open an nvidia-smi log beside the recordings.",
-        );
+        ui.weak(t!(
+            "No driver's log has two samples in this range: open an nvidia-smi log beside the recordings."
+        ));
         return;
     }
     egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
@@ -165,7 +174,7 @@ fn driver(ui: &mut Ui, scene: &Scene<'_>) {
             ui.strong(title(gap));
             let grid = egui::Grid::new(("driver", gap.device)).num_columns(3).spacing([24.0, 3.0]);
             grid.striped(true).show(ui, |ui| {
-                for heading in ["", "grew by", "at the end"] {
+                for heading in ["", t!("grew by"), t!("at the end")] {
                     ui.weak(heading);
                 }
                 ui.end_row();
@@ -183,13 +192,13 @@ fn driver(ui: &mut Ui, scene: &Scene<'_>) {
 fn title(gap: &DriverGap) -> String {
     let mut title = gap.device.to_string();
     if gap.driver_device != gap.device {
-        title.push_str(&format!(", GPU {} of the driver's log", gap.driver_device.index));
+        title.push_str(&t!(", GPU {gpu} of the driver's log", gpu = gap.driver_device.index));
     }
     if gap.is_sum_of_processes {
-        title.push_str(": the driver gives no total, so its processes are summed");
+        title.push_str(t!(": the driver gives no total, so its processes are summed"));
     }
     if let [first, ..] = gap.own_pids[..] {
-        title.push_str(&format!(" (the recorded process is {first} there)"));
+        title.push_str(&t!(" (the recorded process is {pid} there)", pid = first));
     }
     title
 }

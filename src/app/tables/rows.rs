@@ -3,7 +3,7 @@
 use egui::Ui;
 
 use super::cells::{self, Spec};
-use crate::analysis::RowRef;
+use crate::analysis::{RowRef, label_words};
 use crate::app::answers::Lens;
 use crate::app::command::Command;
 use crate::app::scene::Scene;
@@ -11,6 +11,7 @@ use crate::app::sorting::RowColumn;
 use crate::app::state::Selected;
 use crate::model::time::{format_duration, format_offset};
 use crate::model::{Allocation, BEFORE_NS, NEVER_NS, format_count};
+use crate::text::{msg, t};
 
 /// Beyond this the scroll bar would jump: f32 offsets have no finer steps.
 const MAX_ROWS: usize = 400_000;
@@ -20,20 +21,20 @@ pub const TABLE: &str = "allocations";
 
 /// The columns.
 pub const COLUMNS: [Spec<RowColumn>; 7] = [
-    Spec { name: "Bytes", width: 86.0, sort: Some(RowColumn::Bytes) },
-    Spec { name: "Allocated", width: 84.0, sort: Some(RowColumn::Time) },
-    Spec { name: "Lifetime", width: 84.0, sort: Some(RowColumn::Lifetime) },
-    Spec { name: "Call site", width: 190.0, sort: Some(RowColumn::CallSite) },
-    Spec { name: "Op", width: 150.0, sort: Some(RowColumn::Op) },
-    Spec { name: "Shapes", width: 150.0, sort: None },
-    Spec { name: "Step", width: 60.0, sort: Some(RowColumn::Step) },
+    Spec { name: msg!("Bytes"), width: 86.0, sort: Some(RowColumn::Bytes) },
+    Spec { name: msg!("Allocated"), width: 84.0, sort: Some(RowColumn::Time) },
+    Spec { name: msg!("Lifetime"), width: 84.0, sort: Some(RowColumn::Lifetime) },
+    Spec { name: msg!("Call site"), width: 190.0, sort: Some(RowColumn::CallSite) },
+    Spec { name: msg!("Op"), width: 150.0, sort: Some(RowColumn::Op) },
+    Spec { name: msg!("Shapes"), width: 150.0, sort: None },
+    Spec { name: msg!("Step"), width: 60.0, sort: Some(RowColumn::Step) },
 ];
 
 /// Draws the table.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     if lens.rows.len() > MAX_ROWS {
         let first = format_count(MAX_ROWS as u64);
-        ui.weak(format!("The first {first} in this order; filter or brush to see others."));
+        ui.weak(t!("The first {first} in this order; filter or brush to see others.", first));
     }
     let sort = scene.state.row_sort;
     let shown = cells::shown(scene, TABLE, &COLUMNS);
@@ -82,12 +83,12 @@ fn texts(scene: &Scene<'_>, row: RowRef, allocation: &Allocation) -> [String; 7]
     let (index, session) = (&scene.data.index, scene.data.session());
     let process = session.process(row.process);
     let time = match allocation.alloc_ns {
-        BEFORE_NS => "before".to_owned(),
+        BEFORE_NS => t!("before").to_owned(),
         at_ns => format_offset(at_ns, session.span.start_ns),
     };
     let lifetime = match (allocation.alloc_ns, allocation.free_completed_ns) {
-        (_, NEVER_NS) => "not freed".to_owned(),
-        (BEFORE_NS, _) => "unknown".to_owned(),
+        (_, NEVER_NS) => t!("not freed").to_owned(),
+        (BEFORE_NS, _) => t!("unknown").to_owned(),
         (from, to) => format_duration(to.saturating_sub(from)),
     };
     let op = process.ops.get(allocation.op).unwrap_or_default();
@@ -95,8 +96,8 @@ fn texts(scene: &Scene<'_>, row: RowRef, allocation: &Allocation) -> [String; 7]
         scene.bytes(allocation.size_bytes),
         time,
         lifetime,
-        index.label(index.call_site(row.process, allocation.stack)).to_owned(),
-        index.label(index.op(row.process, allocation.op, allocation.stack)).to_owned(),
+        label_words(index.label(index.call_site(row.process, allocation.stack))).into_owned(),
+        label_words(index.label(index.op(row.process, allocation.op, allocation.stack))).into_owned(),
         process.strings.get(op.shapes).to_owned(),
         process.steps.get(allocation.step as usize).map_or_else(String::new, |step| step.number.to_string()),
     ]

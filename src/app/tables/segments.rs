@@ -2,12 +2,13 @@
 
 use egui::{Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 
-use crate::analysis::{BlockAt, SegmentAt};
+use crate::analysis::{BlockAt, SegmentAt, label_words};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::state::Selected;
 use crate::model::time::format_offset;
 use crate::model::{format_bytes, format_count};
+use crate::text::t;
 
 const ROW: f32 = 22.0;
 const GAP: f32 = 4.0;
@@ -22,26 +23,27 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let at_ns = scene.state.answers.live_at_ns.unwrap_or_default();
     let at = format_offset(at_ns, scene.data.span().start_ns);
     if segments.is_empty() {
-        ui.weak(format!("No segments are known at {at}: only a memory snapshot tells of them."));
+        ui.weak(t!("No segments are known at {at}: only a memory snapshot tells of them.", at));
         return;
     }
     let sum = |of: fn(&SegmentAt) -> u64| segments.iter().map(of).fold(0, u64::saturating_add);
     let (total, used) = (sum(|segment| segment.total_bytes), sum(SegmentAt::used_bytes));
     let hole = segments.iter().map(SegmentAt::largest_hole_bytes).max().unwrap_or(0);
-    ui.label(format!(
-        "{} segments at {at}: {} reserved, {} in blocks, {} free in holes, the largest {}",
-        format_count(segments.len() as u64),
-        format_bytes(total),
-        format_bytes(used),
-        format_bytes(total.saturating_sub(used)),
-        format_bytes(hole)
+    ui.label(t!(
+        "{count} segments at {at}: {reserved} reserved, {used} in blocks, {free} free in holes, the largest {hole}",
+        count = format_count(segments.len() as u64),
+        at,
+        reserved = format_bytes(total),
+        used = format_bytes(used),
+        free = format_bytes(total.saturating_sub(used)),
+        hole = format_bytes(hole)
     ));
     egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         let width = ui.available_width() - 4.0;
         let placed = place(&segments, width);
         let height = placed.last().map_or(0.0, |rect| rect.bottom() + GAP);
         let (rect, response) = ui.allocate_exact_size(vec2(width, height), Sense::click());
-        let label = format!("Address map of {} segments at {at}", segments.len());
+        let label = t!("Address map of {count} segments at {at}", count = segments.len(), at);
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &label));
         let pointer = response.hover_pos();
         let mut hovered = None;
@@ -130,21 +132,21 @@ fn describe(ui: &mut Ui, scene: &Scene<'_>, segment: &SegmentAt, block: Option<B
     let index = &scene.data.index;
     if let Some(block) = block {
         let allocation = block.row.get(scene.data.session());
-        ui.strong(format!("block of {}", format_bytes(block.bytes)));
-        ui.label(index.label(index.call_site(block.row.process, allocation.stack)));
-        ui.label(index.label(index.op(block.row.process, allocation.op, allocation.stack)));
+        ui.strong(t!("block of {bytes}", bytes = format_bytes(block.bytes)));
+        ui.label(label_words(index.label(index.call_site(block.row.process, allocation.stack))));
+        ui.label(label_words(index.label(index.op(block.row.process, allocation.op, allocation.stack))));
         if block.is_pending {
-            ui.label("its free waits for a stream");
+            ui.label(t!("its free waits for a stream"));
         }
     } else {
-        ui.strong("hole");
+        ui.strong(t!("hole"));
     }
-    ui.label(format!(
-        "segment {:#x} of {}, {} used, {}, stream {:#x}",
-        segment.address,
-        format_bytes(segment.total_bytes),
-        format_bytes(segment.used_bytes()),
-        segment.device,
-        segment.stream
+    ui.label(t!(
+        "segment {address} of {bytes}, {used} used, {device}, stream {stream}",
+        address = format!("{:#x}", segment.address),
+        bytes = format_bytes(segment.total_bytes),
+        used = format_bytes(segment.used_bytes()),
+        device = segment.device,
+        stream = format!("{:#x}", segment.stream)
     ));
 }

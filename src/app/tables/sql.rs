@@ -9,25 +9,26 @@ use crate::app::scene::Scene;
 use crate::app::sql::{Answer, MAX_ROWS};
 use crate::model::format_count;
 use crate::report::tables::EXAMPLES;
+use crate::text::{say, t};
 
 /// Draws the tab.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let sql = &scene.state.sql;
     let (answer, is_running) = (sql.answer.clone(), sql.is_running);
     let mut text = sql.text.clone();
-    let label = ui.label("Tables: allocations, events, ops, samples, steps, segments, stacks");
+    let label = ui.label(t!("Tables: allocations, events, ops, samples, steps, segments, stacks"));
     let field =
         egui::TextEdit::multiline(&mut text).code_editor().desired_rows(3).desired_width(f32::INFINITY);
     if ui.add(field).labelled_by(label.id).changed() {
         scene.ask(Command::SetSql(text));
     }
     ui.horizontal_wrapped(|ui| {
-        if ui.add_enabled(!is_running, egui::Button::new("Run")).clicked() {
+        if ui.add_enabled(!is_running, egui::Button::new(t!("Run"))).clicked() {
             scene.ask(Command::RunSql);
         }
-        ui.menu_button("Examples", |ui| {
+        ui.menu_button(t!("Examples"), |ui| {
             for (what, example) in EXAMPLES {
-                if ui.button(*what).clicked() {
+                if ui.button(say(what)).clicked() {
                     scene.ask(Command::SetSql((*example).to_owned()));
                     scene.ask(Command::RunSql);
                     ui.close();
@@ -36,12 +37,16 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         });
         match &answer {
             _ if is_running => {
-                ui.weak("Running…");
+                ui.weak(t!("Running…"));
             }
             Some(Ok(answer)) => {
-                let shown = if answer.total > MAX_ROWS { ", the first are shown" } else { "" };
-                ui.weak(format!("{} rows{shown}", format_count(answer.total as u64)));
-                if ui.button("Copy as CSV").clicked() {
+                let count = format_count(answer.total as u64);
+                ui.weak(if answer.total > MAX_ROWS {
+                    t!("{count} rows, the first are shown", count)
+                } else {
+                    t!("{count} rows", count)
+                });
+                if ui.button(t!("Copy as CSV")).clicked() {
                     scene.ask(Command::Copy(csv_of(answer)));
                 }
             }

@@ -2,11 +2,12 @@
 
 use egui::{Align2, Id, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 
-use crate::analysis::{FlameNode, FlameOrder};
+use crate::analysis::{FlameNode, FlameOrder, label_words};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::theme::{Palette, track_font};
 use crate::model::{format_bytes, format_bytes_exact, format_count};
+use crate::text::t;
 
 const ROW: f32 = 18.0;
 /// Narrower bars are not drawn.
@@ -20,28 +21,31 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let order = scene.state.flame_order;
     ui.horizontal_wrapped(|ui| {
         for (choice, text) in
-            [(FlameOrder::TopDown, "From the entry"), (FlameOrder::BottomUp, "From the allocation")]
+            [(FlameOrder::TopDown, t!("From the entry")), (FlameOrder::BottomUp, t!("From the allocation"))]
         {
             if ui.selectable_label(order == choice, text).clicked() {
                 scene.ask(Command::SetFlameOrder(choice));
                 ui.data_mut(|data| data.insert_temp(zoom_id, 0_usize));
             }
         }
-        if zoomed > 0 && ui.button("Show all").clicked() {
+        if zoomed > 0 && ui.button(t!("Show all")).clicked() {
             ui.data_mut(|data| data.insert_temp(zoom_id, 0_usize));
         }
-        ui.weak("Click a bar to zoom in.");
+        ui.weak(t!("Click a bar to zoom in."));
     });
     let Some(top) = nodes.get(zoomed).or(nodes.first()).filter(|top| top.bytes > 0) else {
-        ui.weak("Nothing: all that was allocated in the range was freed.");
+        ui.weak(t!("Nothing: all that was allocated in the range was freed."));
         return;
     };
     let deepest = nodes.iter().map(|node| node.depth).max().unwrap_or(0).saturating_sub(top.depth);
     egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         let size = vec2(ui.available_width(), (f32::from(deepest) + 1.0) * ROW);
         let (rect, response) = ui.allocate_exact_size(size, Sense::click());
-        let label =
-            format!("Flame graph of {} in {} allocations", format_bytes(top.bytes), format_count(top.count));
+        let label = t!(
+            "Flame graph of {bytes} in {count} allocations",
+            bytes = format_bytes(top.bytes),
+            count = format_count(top.count)
+        );
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &label));
         let pointer = response.hover_pos();
         let mut hovered = None;
@@ -58,14 +62,18 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             ui.data_mut(|data| data.insert_temp(zoom_id, at));
         }
         response.on_hover_ui_at_pointer(|ui| {
-            ui.strong(if node.label.is_empty() { "all" } else { &node.label });
-            ui.label(format!(
-                "{} in {} allocations",
-                format_bytes_exact(node.bytes),
-                format_count(node.count)
+            ui.strong(words(node));
+            ui.label(t!(
+                "{bytes} in {count} allocations",
+                bytes = format_bytes_exact(node.bytes),
+                count = format_count(node.count)
             ));
         });
     });
+}
+
+fn words(node: &FlameNode) -> String {
+    if node.label.is_empty() { t!("all").to_owned() } else { label_words(&node.label).into_owned() }
 }
 
 /// Where a node is drawn, if it is seen below `top`.
@@ -89,7 +97,7 @@ fn paint(ui: &Ui, node: &FlameNode, bar: Rect, palette: &Palette, is_hovered: bo
         painter.rect_stroke(bar, 2, Stroke::new(2.0, palette.text), StrokeKind::Inside);
     }
     if bar.width() > 40.0 {
-        let label = if node.label.is_empty() { "all" } else { &node.label };
+        let label = words(node);
         let text = format!("{label}  {}", format_bytes(node.bytes));
         let at = pos2(bar.left() + 4.0, bar.center().y);
         painter.text(at, Align2::LEFT_CENTER, text, track_font(), Palette::text_on(fill));

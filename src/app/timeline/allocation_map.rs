@@ -7,7 +7,7 @@ use egui::{Color32, Id, Mesh, Pos2, Rect, RichText, Shape, Stroke, StrokeKind, U
 use super::Tracks;
 use super::colors::{self, COLOR_BY, ColoredMap};
 use super::view::Axis;
-use crate::analysis::{BlockMap, Group, GroupBy, MapRequest, Piece, RowRef, block_map};
+use crate::analysis::{BlockMap, Group, GroupBy, MapRequest, Piece, RowRef, block_map, label_words};
 use crate::app::command::Command;
 use crate::app::data::Data;
 use crate::app::desk::Desk;
@@ -81,7 +81,7 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     if !is_open {
         return;
     }
-    let label = format!("Allocations stacked by age, {}", tracks.range_text());
+    let label = t!("Allocations stacked by age, {range}", range = tracks.range_text());
     let (rect, response) = tracks.body(ui, "Allocations", height, || label.clone());
     tracks.grip(ui, "Allocations", height);
     let Some(map) = map else { return };
@@ -262,20 +262,24 @@ fn describe(ui: &mut Ui, scene: &Scene<'_>, piece: &Piece, by: GroupBy) {
     let allocation = piece.row.get(scene.data.session());
     let (process, stack) = (piece.row.process, allocation.stack);
     ui.strong(format_bytes(allocation.size_bytes));
-    ui.label(index.label(index.op(process, allocation.op, stack)));
+    ui.label(label_words(index.label(index.op(process, allocation.op, stack))));
     ui.weak(colors::class_text(scene.data, piece.row, by));
     let start_ns = scene.data.span().start_ns;
     let from = match allocation.alloc_ns {
-        BEFORE_NS => "before the recording".to_owned(),
+        BEFORE_NS => t!("before the recording").to_owned(),
         time_ns => format_offset(time_ns, start_ns),
     };
     ui.label(match allocation.free_completed_ns {
-        NEVER_NS => format!("{from}, not freed"),
+        NEVER_NS => t!("{from}, not freed", from),
         free_ns if allocation.alloc_ns == BEFORE_NS => {
-            format!("{from}, freed {}", format_offset(free_ns, start_ns))
+            t!("{from}, freed {time}", from, time = format_offset(free_ns, start_ns))
         }
         free_ns => {
-            format!("{from}, freed after {}", format_duration(free_ns.saturating_sub(allocation.alloc_ns)))
+            t!(
+                "{from}, freed after {duration}",
+                from,
+                duration = format_duration(free_ns.saturating_sub(allocation.alloc_ns))
+            )
         }
     });
     for line in index.stack_lines(process, stack).iter().take(8) {

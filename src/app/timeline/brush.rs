@@ -6,6 +6,7 @@ use super::Tracks;
 use crate::app::command::Command;
 use crate::app::state::Dialog;
 use crate::model::TimeRange;
+use crate::text::t;
 
 /// How close to an edge counts as on it.
 const EDGE_POINTS: f32 = 5.0;
@@ -165,17 +166,19 @@ fn menu(ui: &Ui, tracks: &mut Tracks<'_, '_>, response: &Response) {
                 ui.close();
             }
         };
-        let of_step =
-            step.map_or_else(|| "Select this step".to_owned(), |step| format!("Select step {}", step.number));
+        let of_step = step.map_or_else(
+            || t!("Select this step").to_owned(),
+            |step| t!("Select step {step}", step = step.number),
+        );
         item(ui, step.is_some(), &of_step, Command::SetRange(step.map(|step| step.range)));
-        item(ui, true, "Select whole run", Command::SetRange(Some(data.span())));
-        item(ui, true, "Select suggested growth", Command::SuggestGrowth);
+        item(ui, true, t!("Select whole run"), Command::SetRange(Some(data.span())));
+        item(ui, true, t!("Select suggested growth"), Command::SuggestGrowth);
         ui.separator();
-        item(ui, range.is_some(), "Zoom to range", Command::FitRange);
-        item(ui, true, "Show everything", Command::FitAll);
-        item(ui, true, "See what is live here", Command::SetCursor(Some(at_ns)));
-        item(ui, true, "Add note here…", Command::ShowDialog(Dialog::AddNote(at_ns, String::new())));
+        item(ui, range.is_some(), t!("Zoom to range"), Command::FitRange);
+        item(ui, true, t!("Show everything"), Command::FitAll);
+        item(ui, true, t!("See what is live here"), Command::SetCursor(Some(at_ns)));
+        item(ui, true, t!("Add note here…"), Command::ShowDialog(Dialog::AddNote(at_ns, String::new())));
         ui.separator();
-        item(ui, range.is_some(), "Clear range", Command::SetRange(None));
+        item(ui, range.is_some(), t!("Clear range"), Command::SetRange(None));
     });
 }

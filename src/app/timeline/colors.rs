@@ -2,11 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::analysis::{BlockMap, Category, GroupBy, RowRef};
+use crate::analysis::{BlockMap, Category, GroupBy, RowRef, label_words};
 use crate::app::data::Data;
 use crate::app::theme::COLORS;
 use crate::model::StrId;
-use crate::text::t;
+use crate::text::{say, t};
 
 /// What blocks can be coloured by.
 pub const COLOR_BY: [GroupBy; 4] = [GroupBy::CallSite, GroupBy::Module, GroupBy::Category, GroupBy::Step];
@@ -145,13 +145,11 @@ fn text_of(data: &Data, key: Key, by: GroupBy) -> String {
     match (by, key) {
         (GroupBy::Module, None) => t!("outside modules").to_owned(),
         (_, None) => t!("outside steps").to_owned(),
-        (GroupBy::Category, Some(key)) => Category::ALL
-            .into_iter()
-            .find(|&category| category as u64 == key)
-            .unwrap_or(Category::Unknown)
-            .label()
-            .to_owned(),
+        (GroupBy::Category, Some(key)) => {
+            let known = Category::ALL.into_iter().find(|&category| category as u64 == key);
+            say(known.unwrap_or(Category::Unknown).label()).to_owned()
+        }
         (GroupBy::Step, Some(key)) => t!("step {number}", number = key),
-        (_, Some(key)) => data.index.label(StrId(key as u32)).to_owned(),
+        (_, Some(key)) => label_words(data.index.label(StrId(key as u32))).into_owned(),
     }
 }

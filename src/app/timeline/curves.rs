@@ -106,8 +106,12 @@ fn legend(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
                     text.color(palette.weak_text).strikethrough()
                 };
                 let button = ui.add(egui::Button::new(text).frame(false));
-                let action = if is_shown { "Hide" } else { "Show" };
-                if button.accessible_name(format!("{action} curve {}", curve.label)).clicked() {
+                let action = if is_shown {
+                    t!("Hide curve {label}", label = curve.label)
+                } else {
+                    t!("Show curve {label}", label = curve.label)
+                };
+                if button.accessible_name(action).clicked() {
                     tracks.scene.ask(Command::ToggleCurve(curve.label.clone()));
                 }
                 ui.add_space(6.0);
@@ -132,13 +136,19 @@ fn description(tracks: &Tracks<'_, '_>, shown: &[(usize, &Curve)]) -> String {
     let data = tracks.scene.data;
     let capacity = capacity(tracks, shown).map_or_else(String::new, |(text, _)| format!(", {text}"));
     let peak = data.peak.map_or_else(String::new, |(at_ns, bytes)| {
-        format!(
-            ", peak {} at {}",
-            format_bytes(bytes.unsigned_abs()),
-            format_offset(at_ns, data.span().start_ns)
+        t!(
+            ", peak {bytes} at {time}",
+            bytes = format_bytes(bytes.unsigned_abs()),
+            time = format_offset(at_ns, data.span().start_ns)
         )
     });
-    format!("Memory over time, {} curves{peak}{capacity}, {}", data.curves.len(), tracks.range_text())
+    t!(
+        "Memory over time, {count} curves{peak}{capacity}, {range}",
+        count = data.curves.len(),
+        peak,
+        capacity,
+        range = tracks.range_text()
+    )
 }
 
 /// The highest value that is visible.
@@ -275,10 +285,10 @@ fn flag(painter: &Painter, marker: &ShownMarker, axis: &Axis, rect: Rect, palett
         return;
     }
     let (word, color) = match marker.kind {
-        MarkerKind::OutOfMemory { .. } => ("out of memory", palette.error),
-        MarkerKind::GpuLost => ("GPU lost", palette.error),
-        MarkerKind::Snapshot => ("snapshot", palette.weak_text),
-        MarkerKind::Process => ("process", palette.weak_text),
+        MarkerKind::OutOfMemory { .. } => (t!("out of memory"), palette.error),
+        MarkerKind::GpuLost => (t!("GPU lost"), palette.error),
+        MarkerKind::Snapshot => (t!("snapshot"), palette.weak_text),
+        MarkerKind::Process => (t!("process"), palette.weak_text),
         MarkerKind::User => (marker.text.as_str(), palette.text),
     };
     let x = axis.x_of(marker.time_ns);

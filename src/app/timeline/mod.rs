@@ -20,6 +20,7 @@ pub use colors::ColoredMap;
 use super::command::Command;
 use super::scene::Scene;
 use crate::model::time::{format_duration, format_offset};
+use crate::text::{msg, say, t};
 use view::Axis;
 
 /// How much a notch of the wheel zooms.
@@ -35,10 +36,10 @@ type Show = fn(&mut Ui, &mut Tracks<'_, '_>);
 
 /// The tracks by name, from top to bottom as they are to begin with.
 const TRACKS: [(&str, Show); 4] = [
-    ("Memory", curves::show),
-    ("Steps", steps::show),
-    ("Allocations", allocation_map::show),
-    ("Ops and stacks", slices::show),
+    (msg!("Memory"), curves::show),
+    (msg!("Steps"), steps::show),
+    (msg!("Allocations"), allocation_map::show),
+    (msg!("Ops and stacks"), slices::show),
 ];
 
 /// The names of the tracks from top to bottom, where the user has moved some.
@@ -105,22 +106,27 @@ impl Tracks<'_, '_> {
     fn head(&mut self, ui: &mut Ui, name: &'static str, extra: impl FnOnce(&mut Ui, &mut Self)) -> bool {
         let is_folded = self.scene.state.looks.folded_tracks.contains(name);
         ui.horizontal(|ui| {
-            let text = format!("{} {name}", if is_folded { "⏵" } else { "⏷" });
+            let title = say(name);
+            let text = format!("{} {title}", if is_folded { "⏵" } else { "⏷" });
             let button = egui::Button::new(egui::RichText::new(text).strong()).frame(false);
-            let action = if is_folded { "Unfold" } else { "Fold" };
-            let button = ui.add(button).accessible_name(format!("{action} track {name}"));
+            let action = if is_folded {
+                t!("Unfold track {name}", name = title)
+            } else {
+                t!("Fold track {name}", name = title)
+            };
+            let button = ui.add(button).accessible_name(action);
             if button.clicked() {
                 self.scene.ask(Command::ToggleTrack(name));
             }
             button.context_menu(|ui| {
-                for (text, by) in [("Move up", -1), ("Move down", 1)] {
+                for (text, by) in [(t!("Move up"), -1), (t!("Move down"), 1)] {
                     if ui.button(text).clicked() {
                         self.scene.ask(Command::MoveTrack(name, by));
                         ui.close();
                     }
                 }
             });
-            button.on_hover_text("Click to fold, right-click to move");
+            button.on_hover_text(t!("Click to fold, right-click to move"));
             if !is_folded {
                 extra(ui, self);
             }
@@ -138,7 +144,7 @@ impl Tracks<'_, '_> {
     fn grip(&mut self, ui: &mut Ui, name: &'static str, height: f32) {
         let (rect, response) = ui.allocate_exact_size(vec2(self.axis.width, 5.0), Sense::drag());
         response.widget_info(|| {
-            egui::WidgetInfo::labeled(egui::Role::Splitter, true, format!("Resize track {name}"))
+            egui::WidgetInfo::labeled(egui::Role::Splitter, true, t!("Resize track {name}", name = say(name)))
         });
         let response = response.on_hover_and_drag_cursor(egui::CursorIcon::ResizeVertical);
         if response.hovered() || response.dragged() {
@@ -191,13 +197,13 @@ impl Tracks<'_, '_> {
     fn range_text(&self) -> String {
         let start_ns = self.scene.data.span().start_ns;
         self.scene.state.choices.range.map_or_else(
-            || "no range".to_owned(),
+            || t!("no range").to_owned(),
             |range| {
-                format!(
-                    "range {} to {}, {}",
-                    format_offset(range.start_ns, start_ns),
-                    format_offset(range.end_ns, start_ns),
-                    format_duration(range.duration_ns())
+                t!(
+                    "range {from} to {to}, {duration}",
+                    from = format_offset(range.start_ns, start_ns),
+                    to = format_offset(range.end_ns, start_ns),
+                    duration = format_duration(range.duration_ns())
                 )
             },
         )

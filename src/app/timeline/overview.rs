@@ -8,6 +8,7 @@ use super::view::{Axis, TimeView};
 use crate::app::command::Command;
 use crate::app::data::Curve;
 use crate::model::Quantity;
+use crate::text::t;
 
 const HEIGHT: f32 = 34.0;
 
@@ -15,8 +16,9 @@ const HEIGHT: f32 = 34.0;
 pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     let size = vec2(tracks.axis.width, HEIGHT);
     let (rect, response) = ui.allocate_exact_size(size, Sense::click_and_drag());
-    response
-        .widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, "Overview of the whole session"));
+    response.widget_info(|| {
+        egui::WidgetInfo::labeled(egui::Role::Figure, true, t!("Overview of the whole session"))
+    });
     let palette = tracks.scene.palette;
     let painter = ui.painter().with_clip_rect(rect);
     painter.rect_filled(rect, 2, palette.track);

@@ -5,6 +5,7 @@ use egui::{Align2, Rect, Stroke, Ui, pos2};
 use super::Tracks;
 use crate::app::theme::track_font;
 use crate::model::time::format_duration;
+use crate::text::t;
 
 const HEIGHT: f32 = 20.0;
 /// Labels are at least this far apart.
@@ -13,7 +14,7 @@ const MIN_GAP_POINTS: f64 = 90.0;
 /// Draws the ruler.
 pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     let label = tracks.range_text();
-    let (rect, _) = tracks.body(ui, "Ruler", HEIGHT, || format!("Time ruler, {label}"));
+    let (rect, _) = tracks.body(ui, "Ruler", HEIGHT, || t!("Time ruler, {range}", range = label));
     let painter = ui.painter().with_clip_rect(rect);
     let palette = tracks.scene.palette;
     let axis = tracks.axis;

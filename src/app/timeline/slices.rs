@@ -8,6 +8,7 @@ use crate::app::lanes::ShownLane;
 use crate::app::theme::{Palette, track_font};
 use crate::model::SliceKind;
 use crate::model::time::format_duration;
+use crate::text::t;
 
 const ROW: f32 = 15.0;
 const MAX_LANES: usize = 6;
@@ -23,7 +24,7 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         let rows = lane.rows.len().min(MAX_ROWS);
         let height = (rows + 1) as f32 * ROW;
         let (rect, response) =
-            tracks.body(ui, "Ops and stacks", height, || format!("Ops and stacks of {}", lane.name));
+            tracks.body(ui, "Ops and stacks", height, || t!("Ops and stacks of {lane}", lane = lane.name));
         let palette = tracks.scene.palette;
         let painter = ui.painter().with_clip_rect(rect);
         let name_at = pos2(rect.left() + 4.0, rect.top() + ROW * 0.5);

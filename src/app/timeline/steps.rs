@@ -8,6 +8,7 @@ use crate::app::bars::Bar;
 use crate::app::theme::{Palette, track_font};
 use crate::model::time::format_duration;
 use crate::model::{Process, ProcessId};
+use crate::text::t;
 
 const ROW: f32 = 18.0;
 const MAX_ROWS: usize = 6;
@@ -35,7 +36,7 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     let height = rows.len() as f32 * ROW + 2.0;
     let steps: usize = processes.iter().map(|(_, process)| process.steps.len()).sum();
     let (rect, response) =
-        tracks.body(ui, "Steps", height, || format!("Steps and annotations, {steps} steps"));
+        tracks.body(ui, "Steps", height, || t!("Steps and annotations, {steps} steps", steps));
     let mut hovered = None;
     for (number, row) in rows.iter().enumerate() {
         let top = rect.top() + 1.0 + number as f32 * ROW;

@@ -11,6 +11,7 @@ use crate::import::text::{LogText, without_prefix};
 use crate::import::wall_time::find_stamp;
 use crate::import::{ImportError, Input, Progress};
 use crate::model::{Device, Quantity, Recording};
+use crate::text::t;
 
 struct Patterns {
     /// `|   0  NVIDIA H200    On  | 00000000:01:00.0 Off |`
@@ -74,7 +75,7 @@ fn plain_lines(line: &str) -> Cow<'_, str> {
 pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result<Recording, ImportError> {
     let mut samples = Samples::new("nvidia-smi table");
     let Some(patterns) = PATTERNS.as_ref() else {
-        return Err(ImportError::content("the table can't be read", input.name()));
+        return Err(ImportError::content(t!("the table can't be read"), input.name()));
     };
     let mut device: Option<Device> = None;
     let mut pending_stamp = None;

@@ -6,6 +6,7 @@ use crate::import::text::{LogText, csv_rows, without_prefixes};
 use crate::import::wall_time::parse_stamp;
 use crate::import::{ImportError, Input, Progress};
 use crate::model::{Device, Quantity, Recording};
+use crate::text::{msg, t};
 
 /// How many rows the guess of a log without a header looks at.
 const GUESS_ROWS: usize = 400;
@@ -60,12 +61,14 @@ pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result
     reading.replay(&mut held);
     if !reading.has_memory_column {
         return Err(ImportError::content(
-            "the CSV has no memory column: query memory.used (--query-gpu=timestamp,index,memory.used,memory.total)",
+            t!(
+                "the CSV has no memory column: query memory.used (--query-gpu=timestamp,index,memory.used,memory.total)"
+            ),
             input.name(),
         ));
     }
     if last_short.is_some() && !is_complete {
-        reading.samples.recording().warn("cut", "the last line is cut");
+        reading.samples.recording().warn("cut", t!("the last line is cut"));
     }
     reading.samples.finish(input, log.cut)
 }
@@ -108,7 +111,7 @@ impl Reading {
             let rows: Vec<csv::StringRecord> = held.iter().map(|(_, record)| record.clone()).collect();
             if let Some((columns, words)) = guess_columns(&rows) {
                 self.set_header(columns);
-                let text = format!("the log has no header; columns were told by their content: {words}");
+                let text = t!("the log has no header; columns were told by their content: {words}", words);
                 self.samples.recording().warn("guessed-columns", text);
             }
         }
@@ -181,7 +184,7 @@ impl Reading {
             self.samples.gpu(Quantity::Capacity, device, total);
         }
         if let Some(reserved) = reserved {
-            self.samples.gpu(Quantity::Other("reserved by the driver".to_owned()), device, reserved);
+            self.samples.gpu(Quantity::Other(msg!("reserved by the driver").to_owned()), device, reserved);
         }
         if let (Some(pid), Some(bytes)) = (pid, process_used) {
             self.samples.process(device, pid, &process_name, bytes);

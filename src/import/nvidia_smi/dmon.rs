@@ -5,6 +5,7 @@ use crate::import::text::{LogText, without_prefix};
 use crate::import::wall_time::find_stamp;
 use crate::import::{ImportError, Input, Progress};
 use crate::model::{Device, Quantity, Recording};
+use crate::text::t;
 
 /// How often the user's wish to stop is looked at, in lines.
 const CANCEL_LINES: usize = 4096;
@@ -94,7 +95,9 @@ pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result
     }
     if !has_fb {
         return Err(ImportError::content(
-            "the log has no memory column fb (mem is how busy the memory is): run dmon or pmon with -s um",
+            t!(
+                "the log has no memory column fb (mem is how busy the memory is): run dmon or pmon with -s um"
+            ),
             input.name(),
         ));
     }

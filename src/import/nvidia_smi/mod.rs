@@ -12,6 +12,7 @@ mod xml;
 use super::text::{clean_head, read_text};
 use super::{Head, ImportError, Importer, Input, Progress};
 use crate::model::Recording;
+use crate::text::t;
 
 /// Reads output of nvidia-smi and like tools.
 pub struct NvidiaSmiImporter;
@@ -75,10 +76,10 @@ impl Importer for NvidiaSmiImporter {
             Some(Form::Rocm) => others::import_rocm(input, progress, log),
             Some(Form::Json) => others::import_json(input, progress, log),
             Some(Form::Failure) => Err(ImportError::content(
-                "nvidia-smi could not reach the driver when this was written, so it holds no figures",
+                t!("nvidia-smi could not reach the driver when this was written, so it holds no figures"),
                 input.name(),
             )),
-            None => Err(ImportError::content("the text holds no output of nvidia-smi", input.name())),
+            None => Err(ImportError::content(t!("the text holds no output of nvidia-smi"), input.name())),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::import::text::{LogText, lines};
 use crate::import::wall_time::find_stamp;
 use crate::import::{ImportError, Input, Progress};
 use crate::model::{Device, Quantity, Recording};
+use crate::text::t;
 
 /// `[0] NVIDIA H200 | 35°C,   0 % |  600 / 143771 MB | user(500M) user/445(100M)`
 static GPUSTAT: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -145,7 +146,7 @@ pub(super) fn import_json(
         match document {
             Ok(document) => samples.recording().format = read_document(&mut samples, &document),
             Err(error) if position == 0 => {
-                let cause = format!("the JSON is damaged at line {} ({error})", error.line());
+                let cause = t!("the JSON is damaged at line {line} ({error})", line = error.line(), error);
                 return Err(ImportError::content(cause, input.name()));
             }
             Err(error) => {

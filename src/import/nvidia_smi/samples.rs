@@ -8,6 +8,7 @@ use crate::model::{
     Clock, Device, DeviceInfo, Marker, MarkerKind, Quantity, Recording, Series, SourceKind, StackId,
     TimeRange, time,
 };
+use crate::text::t;
 
 /// The time between rows of a log that has none, as `dmon` samples by default.
 const ASSUMED_INTERVAL_NS: i64 = 1_000_000_000;
@@ -145,9 +146,9 @@ impl Samples {
     pub(super) fn finish(mut self, input: &Input, cut: Option<String>) -> Result<Recording, ImportError> {
         if self.series.is_empty() {
             let cause = if self.recording.markers.is_empty() {
-                "the log has no memory figure: every memory cell is missing"
+                t!("the log has no memory figure: every memory cell is missing")
             } else {
-                "nvidia-smi could not reach the GPU or its driver, so the log has no memory figure"
+                t!("nvidia-smi could not reach the GPU or its driver, so the log has no memory figure")
             };
             return Err(ImportError::content(cause, input.name()));
         }
@@ -161,7 +162,7 @@ impl Samples {
             recording.warn("clock-set", note);
         }
         if self.clock.is_none() {
-            recording.warn("no-times", "the log has no times: one sample a second was assumed");
+            recording.warn("no-times", t!("the log has no times: one sample a second was assumed"));
         }
         if let Some(interval_ns) = usual_interval(&recording.series) {
             recording.facts.push(("interval".to_owned(), time::format_duration(interval_ns)));
@@ -171,7 +172,10 @@ impl Samples {
         }
         if recording.lost.events > 0 {
             let (rows, line) = (recording.lost.events, recording.lost.first_at.unwrap_or_default());
-            recording.warn("unread-rows", format!("{rows} rows could not be read, the first at line {line}"));
+            recording.warn(
+                "unread-rows",
+                t!("{rows} rows could not be read, the first at line {line}", rows, line),
+            );
         }
         Ok(recording)
     }

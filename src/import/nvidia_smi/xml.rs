@@ -8,6 +8,7 @@ use crate::import::text::LogText;
 use crate::import::wall_time::find_stamp;
 use crate::import::{ImportError, Input, Progress};
 use crate::model::{Device, Quantity, Recording};
+use crate::text::{msg, t};
 
 /// Elements lie no deeper than this; what does is skipped.
 const MAX_DEPTH: usize = 64;
@@ -29,7 +30,7 @@ pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result
         let body = body.split("</nvidia_smi_log").next().unwrap_or(body);
         if let Err(error) = read_document(body, &mut samples) {
             samples.lose_row(number as u64 + 1);
-            let text = format!("document {} is damaged: {error}", number + 1);
+            let text = t!("document {number} is damaged: {error}", number = number + 1, error);
             samples.recording().warn("damaged", text);
         }
     }
@@ -171,7 +172,7 @@ fn add(samples: &mut Samples, device: Device, gpu: &Gpu) {
     for (quantity, bytes) in [
         (Quantity::DriverUsed, gpu.used),
         (Quantity::Capacity, gpu.total),
-        (Quantity::Other("reserved by the driver".to_owned()), gpu.reserved),
+        (Quantity::Other(msg!("reserved by the driver").to_owned()), gpu.reserved),
     ] {
         if let Some(bytes) = bytes {
             samples.gpu(quantity, device, bytes);

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::frames::{frame, parse_frame};
 use crate::model::{Clock, FrameId, Recording, SourceKind};
+use crate::text::t;
 
 /// Frames stand this far in; their arguments and locals further.
 const FRAME_INDENT: usize = 4;
@@ -46,7 +47,7 @@ pub(super) fn read_text(text: &str) -> Result<Recording, String> {
     }
     close(&mut recording, frames);
     if recording.stack_counts.is_empty() {
-        return Err("the dump holds no stack".to_owned());
+        return Err(t!("the dump holds no stack").to_owned());
     }
     Ok(recording)
 }
@@ -83,7 +84,7 @@ struct JsonFrame {
 /// Reads a dump as JSON.
 pub(super) fn read_json(text: &str) -> Result<Recording, String> {
     let threads: Vec<JsonThread> = serde_json::from_str(text)
-        .map_err(|error| format!("the JSON is damaged at line {} ({error})", error.line()))?;
+        .map_err(|error| t!("the JSON is damaged at line {line} ({error})", line = error.line(), error))?;
     let mut recording = Recording::new(SourceKind::PySpy, "py-spy dump JSON", Clock::Order);
     for thread in threads {
         recording.process.pid = recording.process.pid.or(thread.pid);
@@ -106,7 +107,7 @@ pub(super) fn read_json(text: &str) -> Result<Recording, String> {
         close(&mut recording, Some(frames));
     }
     if recording.stack_counts.is_empty() {
-        return Err("the dump holds no stack".to_owned());
+        return Err(t!("the dump holds no stack").to_owned());
     }
     Ok(recording)
 }

@@ -2,6 +2,7 @@
 
 use super::frames::parse_frame;
 use crate::model::{Clock, Recording, SourceKind, StackId};
+use crate::text::t;
 
 /// Whether most lines are stacks of frames with files and lines, and counts.
 pub(super) fn detect(text: &str) -> bool {
@@ -60,7 +61,8 @@ pub(super) fn read(text: &str) -> Recording {
     }
     if recording.lost.events > 0 {
         let (lines, first) = (recording.lost.events, recording.lost.first_at.unwrap_or_default());
-        recording.warn("unread-rows", format!("{lines} lines are no stacks, the first is line {first}"));
+        recording
+            .warn("unread-rows", t!("{lines} lines are no stacks, the first is line {first}", lines, first));
     }
     recording
 }

@@ -8,6 +8,7 @@ mod timeline;
 use super::text::{clean_head, read_text};
 use super::{Head, ImportError, Importer, Input, Progress};
 use crate::model::Recording;
+use crate::text::t;
 
 /// Reads output of py-spy.
 pub struct PySpyImporter;
@@ -56,7 +57,7 @@ impl Importer for PySpyImporter {
             Some(Form::Folded) => Ok(folded::read(&log.text)),
             Some(Form::Speedscope) => timeline::read_speedscope(&log.text),
             Some(Form::ChromeTrace) => timeline::read_chrome(&log.text),
-            None => Err("the text holds no output of py-spy".to_owned()),
+            None => Err(t!("the text holds no output of py-spy").to_owned()),
         };
         if progress.is_cancelled() {
             return Err(ImportError::Cancelled { file: input.name() });

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::frames::{add_slices, frame, frame_words};
 use crate::model::{Clock, Lane, LaneId, Recording, SourceKind, StackId, StrId, TimeRange};
+use crate::text::t;
 
 #[derive(Deserialize)]
 struct Speedscope {
@@ -46,7 +47,7 @@ struct Profile {
 /// Reads sampled profiles, one lane a thread.
 pub(super) fn read_speedscope(text: &str) -> Result<Recording, String> {
     let file: Speedscope = serde_json::from_str(text)
-        .map_err(|error| format!("the JSON is damaged at line {} ({error})", error.line()))?;
+        .map_err(|error| t!("the JSON is damaged at line {line} ({error})", line = error.line(), error))?;
     let mut recording = Recording::new(SourceKind::PySpy, "py-spy speedscope", Clock::Relative);
     let mut slices = Vec::new();
     let known: Vec<_> = file
@@ -99,7 +100,7 @@ pub(super) fn read_speedscope(text: &str) -> Result<Recording, String> {
         close(&mut open, 0, (now * ns).round() as i64);
     }
     if recording.events == 0 {
-        return Err("the profile holds no samples (only sampled profiles are read)".to_owned());
+        return Err(t!("the profile holds no samples (only sampled profiles are read)").to_owned());
     }
     recording.stack_counts = counts.into_iter().collect();
     recording.stack_counts.sort_unstable_by_key(|&(stack, count)| (std::cmp::Reverse(count), stack));
@@ -144,9 +145,10 @@ pub(super) fn read_chrome(text: &str) -> Result<Recording, String> {
             // A list that was cut still holds the events up to its last whole one.
             let whole = text.rfind("},").map(|at| format!("{}]", &text[..=at]));
             let events = whole.and_then(|whole| serde_json::from_str(&whole).ok());
-            let events =
-                events.ok_or_else(|| format!("the JSON is damaged at line {} ({error})", error.line()))?;
-            recording.warn("cut", "the list of events is cut; what came before was read");
+            let events = events.ok_or_else(|| {
+                t!("the JSON is damaged at line {line} ({error})", line = error.line(), error)
+            })?;
+            recording.warn("cut", t!("the list of events is cut; what came before was read"));
             events
         }
     };
@@ -187,7 +189,7 @@ pub(super) fn read_chrome(text: &str) -> Result<Recording, String> {
         }
     }
     if slices.is_empty() {
-        return Err("the list holds no begin and end events".to_owned());
+        return Err(t!("the list holds no begin and end events").to_owned());
     }
     add_slices(&mut recording, slices);
     Ok(recording)

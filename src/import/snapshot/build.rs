@@ -12,6 +12,7 @@ use crate::model::{
     NEVER_NS, PoolId, Recording, Segment, SegmentEvent, SegmentEventKind, SourceKind, StackId, StrId,
     TimeRange, format_bytes, format_count, time,
 };
+use crate::text::t;
 
 /// More pools than a process has: those beyond share the last.
 const MOST_POOLS: usize = 4096;
@@ -26,10 +27,9 @@ pub(super) fn recording(
     let Unpickled { root, objects, strings, cut } = unpickled;
     let root = Root::new(root, &objects).filter(|root| root.is_snapshot(&rows)).ok_or_else(|| {
         let what = match &cut {
-            Some(cut) => format!("the pickle ends at byte {} before any segment or event", cut.byte),
-            None => {
-                "the pickle holds no segments and no device traces, so it is not a memory snapshot".to_owned()
-            }
+            Some(cut) => t!("the pickle ends at byte {byte} before any segment or event", byte = cut.byte),
+            None => t!("the pickle holds no segments and no device traces, so it is not a memory snapshot")
+                .to_owned(),
         };
         ImportError::content(what, file)
     })?;
@@ -41,7 +41,7 @@ pub(super) fn recording(
         recording.clock = Clock::Order;
         recording.warn(
             "no-times",
-            "events have no times before PyTorch 2.1: they are shown in their order, one second each",
+            t!("events have no times before PyTorch 2.1: they are shown in their order, one second each"),
         );
     }
     let mut builder = Builder { rows: &rows, recording, private: Vec::new(), has_times };
@@ -56,16 +56,23 @@ pub(super) fn recording(
         let name = recording.strings.get(action).to_owned();
         recording.warn(
             "unknown-action",
-            format!("{} events of the unknown kind `{name}` are kept aside", format_count(count)),
+            t!(
+                "{count} events of the unknown kind `{name}` are kept aside",
+                count = format_count(count),
+                name
+            ),
         );
     }
     if let Some(cut) = cut {
         recording.lost.first_at = Some(cut.byte as u64);
         let missing = root.missing();
         let why = inflate_cut.clone().unwrap_or(cut.what);
-        recording.warn("cut", format!("the pickle ends early at byte {} ({why}): {missing}", cut.byte));
+        recording.warn(
+            "cut",
+            t!("the pickle ends early at byte {byte} ({why}): {missing}", byte = cut.byte, why, missing),
+        );
     } else if let Some(why) = inflate_cut {
-        recording.warn("cut", format!("{why}, after a whole pickle"));
+        recording.warn("cut", t!("{why}, after a whole pickle", why));
     }
     recording.stacks = rows.stacks;
     recording.allocations.shrink_to_fit();
@@ -159,9 +166,9 @@ impl<'a> Root<'a> {
     fn missing(&self) -> String {
         let has = |key| get(&self.root.items, key).is_some();
         match (has(word::segments), has(word::device_traces)) {
-            (_, false) => "the events are missing".to_owned(),
-            (false, true) => "the segments are missing".to_owned(),
-            (true, true) => "the events after that are missing".to_owned(),
+            (_, false) => t!("the events are missing").to_owned(),
+            (false, true) => t!("the segments are missing").to_owned(),
+            (true, true) => t!("the events after that are missing").to_owned(),
         }
     }
 }
@@ -257,7 +264,7 @@ impl Builder<'_> {
             order.sort_by_key(time_us);
             self.recording.warn(
                 "time-steps-back",
-                format!("events of {device} stood out of order and were sorted by time"),
+                t!("events of {device} stood out of order and were sorted by time", device),
             );
         }
         let count = order.len();
@@ -322,14 +329,18 @@ impl Builder<'_> {
             let count = format_count(without_alloc);
             self.recording.warn(
                 "history-truncated",
-                format!("the history of {device} does not reach back to the start: {count} frees have no alloc (raise max_entries, or record from the start)"),
+                t!("the history of {device} does not reach back to the start: {count} frees have no alloc (raise max_entries, or record from the start)", device, count),
             );
         }
         if lost_frees > 0 {
             let count = format_count(lost_frees);
             self.recording.warn(
                 "free-lost",
-                format!("{count} addresses of {device} were allocated again without a free in between"),
+                t!(
+                    "{count} addresses of {device} were allocated again without a free in between",
+                    count,
+                    device
+                ),
             );
         }
         alive
@@ -423,32 +434,32 @@ impl Builder<'_> {
                 bytes += table.size_bytes[row as usize];
             }
             if count > 0 {
-                let text = format!(
-                    "the events leave {} allocations ({}) alive that the segments don't show: frees were not recorded",
-                    format_count(count),
-                    format_bytes(bytes)
+                let text = t!(
+                    "the events leave {count} allocations ({bytes}) alive that the segments don't show: frees were not recorded",
+                    count = format_count(count),
+                    bytes = format_bytes(bytes)
                 );
                 self.recording.warn("segments-differ", text);
             }
         }
         if before.0 > 0 && is_cut {
-            let text = format!(
-                "{} live blocks ({}) are known from segments alone",
-                format_count(before.0),
-                format_bytes(before.1)
+            let text = t!(
+                "{count} live blocks ({bytes}) are known from segments alone",
+                count = format_count(before.0),
+                bytes = format_bytes(before.1)
             );
             self.recording.warn("before-recording", text);
         } else if before.0 > 0 && self.recording.events > 0 {
-            let text = format!(
-                "{} live blocks ({}) are known from segments alone: they were allocated before the history begins",
-                format_count(before.0),
-                format_bytes(before.1)
+            let text = t!(
+                "{count} live blocks ({bytes}) are known from segments alone: they were allocated before the history begins",
+                count = format_count(before.0),
+                bytes = format_bytes(before.1)
             );
             self.recording.warn("before-recording", text);
         } else if before.0 > 0 {
             self.recording.warn(
                 "no-events",
-                "the history was not on: only what is live at the snapshot is known (call torch.cuda.memory._record_memory_history() at the start)",
+                t!("the history was not on: only what is live at the snapshot is known (call torch.cuda.memory._record_memory_history() at the start)"),
             );
         }
         self.recording.segments = segments;

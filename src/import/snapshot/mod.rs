@@ -9,6 +9,7 @@ mod rows;
 
 use super::{Head, ImportError, Importer, Input, Progress};
 use crate::model::Recording;
+use crate::text::t;
 
 /// The most that a compressed snapshot is inflated to.
 const MAX_INFLATED_BYTES: u64 = 32 << 30;
@@ -40,14 +41,16 @@ impl Importer for SnapshotImporter {
         let unpickled = unpickled.map_err(|error| match error {
             pickle::PickleError::Cancelled => ImportError::Cancelled { file: file.clone() },
             pickle::PickleError::Refused { opcode, byte } => ImportError::content(
-                format!(
+                t!(
                     "the pickle would run code (opcode {opcode} at byte {byte}), which a memory snapshot never does and \
-                     which is never done here"
+                     which is never done here",
+                    opcode,
+                    byte
                 ),
                 file.clone(),
             ),
             pickle::PickleError::Damaged { what, byte } => {
-                ImportError::content(format!("this is not a whole pickle: {what} at byte {byte}"), file.clone())
+                ImportError::content(t!("this is not a whole pickle: {what} at byte {byte}", what, byte), file.clone())
             }
         })?;
         build::recording(unpickled, rows, inflated.cut, &file)

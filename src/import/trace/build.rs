@@ -12,6 +12,7 @@ use crate::model::{
     Annotation, Clock, Lane, LaneId, Marker, MarkerKind, NEVER_NS, ProcessHint, Quantity, Recording, Series,
     Slice, SliceKind, SourceKind, TimeRange, format_bytes, format_count,
 };
+use crate::text::t;
 
 /// 2000-01-01: absolute times before it are times since boot.
 const EARLIEST_UNIX_NS: i64 = 946_684_800_000_000_000;
@@ -196,47 +197,48 @@ fn warnings(recording: &mut Recording, collected: &Collected, header: &Header, c
     recording.lost.repaired = collected.repaired;
     recording.lost.first_at = collected.first_fault;
     if let Some(why) = cut {
-        recording.warn("cut", format!("{why}: everything before was read"));
+        recording.warn("cut", t!("{why}: everything before was read", why));
     }
     if let Some(at) = collected.first_fault {
         recording.warn(
             "broken-json",
-            format!(
-                "the trace's JSON is broken: {} event(s) repaired and {} dropped, the first at byte {at}",
-                format_count(collected.repaired),
-                format_count(collected.dropped)
+            t!(
+                "the trace's JSON is broken: {repaired} event(s) repaired and {dropped} dropped, the first at byte {byte}",
+                repaired = format_count(collected.repaired),
+                dropped = format_count(collected.dropped),
+                byte = at
             ),
         );
     }
     if collected.without_time > 0 {
         let count = format_count(collected.without_time);
-        recording.warn("no-time", format!("{count} events have no time and are left out"));
+        recording.warn("no-time", t!("{count} events have no time and are left out", count));
     }
     if collected.is_ascend && collected.memory.is_empty() {
         recording.warn(
             "no-memory-events",
-            "the trace holds no memory events: Ascend's profiler writes them to operator_memory.csv and memory_record.csv beside it, which can't be read here",
+            t!("the trace holds no memory events: Ascend's profiler writes them to operator_memory.csv and memory_record.csv beside it, which can't be read here"),
         );
     } else if collected.memory.is_empty() {
         recording.warn(
             "no-memory-events",
-            "the trace holds no memory events: record with torch.profiler.profile(profile_memory=True)",
+            t!("the trace holds no memory events: record with torch.profiler.profile(profile_memory=True)"),
         );
     } else if header.flag("with_stack") != Some(true)
         && recording.allocations.stack.iter().all(|stack| stack.is_empty())
     {
         recording.warn(
             "no-stacks",
-            "the trace holds no Python stacks: record with with_stack=True to see lines of code",
+            t!("the trace holds no Python stacks: record with with_stack=True to see lines of code"),
         );
     }
     let alive = recording.allocations.free_completed_ns.iter().filter(|&&time| time == NEVER_NS).count();
     if alive > 0 {
         recording.warn(
             "trace-window",
-            format!(
-                "{} allocations are alive when the trace ends; they may have been freed later: a memory snapshot tells",
-                format_count(alive as u64)
+            t!(
+                "{count} allocations are alive when the trace ends; they may have been freed later: a memory snapshot tells",
+                count = format_count(alive as u64)
             ),
         );
     }

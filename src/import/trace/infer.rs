@@ -3,6 +3,7 @@
 //! A trace records the inputs of ops, not their outputs. Where the output's shape follows from them and the bytes agree,
 //! it is told together with the rule; else nothing is.
 
+use crate::text::t;
 use serde_json::Value;
 
 /// Ops further out than this say little of the tensor.
@@ -54,7 +55,7 @@ pub(super) fn tensor<'a>(
         let short = op.name.strip_prefix("aten::").unwrap_or(op.name);
         let inputs = Inputs::parse(&op);
         let found = if makes_size(short) {
-            inputs.of_given_size(block).map(|found| (found, format!("size given to {}", op.name)))
+            inputs.of_given_size(block).map(|found| (found, t!("size given to {op}", op = op.name)))
         } else {
             None
         };
@@ -65,15 +66,15 @@ pub(super) fn tensor<'a>(
                 } else {
                     inputs.of_product(short, block)
                 };
-                found.map(|found| (found, format!("output of {} for its inputs", op.name)))
+                found.map(|found| (found, t!("output of {op} for its inputs", op = op.name)))
             })
             .or_else(|| {
                 let (found, input) = inputs.like_an_input(block)?;
-                Some((found, format!("same size as input {input} of {}", op.name)))
+                Some((found, t!("same size as input {input} of {op}", input, op = op.name)))
             })
             .or_else(|| {
                 let found = inputs.broadcast(block)?;
-                Some((found, format!("inputs of {} broadcast together", op.name)))
+                Some((found, t!("inputs of {op} broadcast together", op = op.name)))
             })?;
         Some(Inferred { tensor: format!("{:?} {}", tensor.0, tensor.1), rule })
     })

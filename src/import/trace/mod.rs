@@ -21,6 +21,7 @@ mod scan;
 
 use super::{Head, ImportError, Importer, Input, Progress};
 use crate::model::Recording;
+use crate::text::t;
 use read::Contents;
 
 /// Reads Chrome traces of torch.profiler.
@@ -41,8 +42,8 @@ impl Importer for TraceImporter {
         };
         if collected.events == 0 {
             let cause = match cut {
-                Some(why) => format!("the trace ends before its first event ({why})"),
-                None => "the trace holds no events".to_owned(),
+                Some(why) => t!("the trace ends before its first event ({why})", why),
+                None => t!("the trace holds no events").to_owned(),
             };
             return Err(ImportError::content(cause, input.name()));
         }
@@ -50,7 +51,10 @@ impl Importer for TraceImporter {
         if documents > 1 {
             recording.warn(
                 "several-documents",
-                format!("the file holds {documents} traces, one behind the other: they are shown as one"),
+                t!(
+                    "the file holds {count} traces, one behind the other: they are shown as one",
+                    count = documents
+                ),
             );
         }
         Ok(recording)

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::attribute::Attributed;
 use super::collect::MemoryEvent;
 use crate::model::{Allocation, AllocationFlags, Allocations, BEFORE_NS, Device, Recording, format_count};
+use crate::text::t;
 
 /// What the pairing could not be sure of.
 #[derive(Default)]
@@ -28,18 +29,18 @@ pub(super) fn pair(
     if doubts.guessed > 0 {
         recording.warn(
             "guessed-pairs",
-            format!(
-                "the trace has no addresses (PyTorch 1.9 and before): {} frees were paired by size, so that only net changes are sure",
-                format_count(doubts.guessed)
+            t!(
+                "the trace has no addresses (PyTorch 1.9 and before): {count} frees were paired by size, so that only net changes are sure",
+                count = format_count(doubts.guessed)
             ),
         );
     }
     if doubts.twice > 0 {
         recording.warn(
             "free-lost",
-            format!(
-                "{} addresses were allocated again without a free in between",
-                format_count(doubts.twice)
+            t!(
+                "{count} addresses were allocated again without a free in between",
+                count = format_count(doubts.twice)
             ),
         );
     }

@@ -9,6 +9,7 @@ use super::collect::Collected;
 use super::header::Header;
 use super::scan::{self, Cursor, Found, Stop};
 use crate::import::{Input, Progress};
+use crate::text::t;
 
 /// How much of a file is read at a time.
 const CHUNK_BYTES: usize = 16 << 20;
@@ -74,7 +75,8 @@ pub(super) fn stream(input: &Input, progress: &Progress) -> Option<Contents> {
             Ok(count) => is_last = count == 0,
             Err(error) => {
                 let at = pieces.base + pieces.buffer.len() as u64;
-                pieces.contents.cut = Some(format!("{} at byte {at}", input.cut_reason(&error)));
+                pieces.contents.cut =
+                    Some(t!("{why} at byte {byte}", why = input.cut_reason(&error), byte = at));
                 is_last = true;
             }
         }
@@ -185,7 +187,7 @@ impl Pieces {
         if is_last {
             let end = self.base + self.buffer.len() as u64;
             let cut = &mut self.contents.cut;
-            cut.get_or_insert_with(|| format!("the file ends at byte {end} within the events"));
+            cut.get_or_insert_with(|| t!("the file ends at byte {byte} within the events", byte = end));
             self.end_document();
         }
         true

@@ -12,6 +12,7 @@ use crate::model::{
     Annotation, Clock, Device, Marker, MarkerKind, MemorySummary, Quantity, Recording, Series, SourceKind,
     StackId, TimeRange, format_bytes, format_count, parse_bytes,
 };
+use crate::text::{say, t};
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// How many recognised lines are shown as a preview.
@@ -177,13 +178,15 @@ impl<'p> Reading<'p> {
         let step =
             self.pattern.and_then(|pattern| step_by_pattern(pattern, line)).or_else(|| find_step(line));
         if self.figure_lines as usize <= PREVIEW_LINES {
-            let mut parts: Vec<String> = step.map(|step| format!("step {step}")).into_iter().collect();
+            let mut parts: Vec<String> =
+                step.map(|step| t!("step {number}", number = step)).into_iter().collect();
             parts.extend(figures.iter().map(|figure| {
-                format!("{} {}", figure.quantity.label(), format_bytes(figure.bytes.unsigned_abs()))
+                format!("{} {}", say(figure.quantity.label()), format_bytes(figure.bytes.unsigned_abs()))
             }));
-            self.recording
-                .facts
-                .push(("recognised".to_owned(), format!("line {number}: {}", parts.join(", "))));
+            self.recording.facts.push((
+                "recognised".to_owned(),
+                t!("line {number}: {figures}", number, figures = parts.join(t!(", "))),
+            ));
         }
         // A collector's prefix may be what names the rank.
         let (epoch, rank) = (find_epoch(line), find_rank(whole));
@@ -287,8 +290,8 @@ impl<'p> Reading<'p> {
         }
         if self.rows.is_empty() {
             return Err(match self.pattern {
-                Some(_) => "no line has what the pattern looks for".to_owned(),
-                None => "the log has no memory figures".to_owned(),
+                Some(_) => t!("no line has what the pattern looks for").to_owned(),
+                None => t!("the log has no memory figures").to_owned(),
             });
         }
         let spread = matches!(self.clock, Some(Clock::LocalWall | Clock::LocalTimeOfDay | Clock::Unix))
@@ -330,16 +333,16 @@ impl<'p> Reading<'p> {
             recording.warn("clock-set", note);
         }
         if self.guesses > 0 {
-            let text = format!(
-                "{} figures have no unit: those from 1,000,000 were taken as bytes, smaller ones as MiB, or GiB below 100 with decimals",
-                format_count(self.guesses)
+            let text = t!(
+                "{count} figures have no unit: those from 1,000,000 were taken as bytes, smaller ones as MiB, or GiB below 100 with decimals",
+                count = format_count(self.guesses)
             );
             recording.warn("guessed-unit", text);
         }
         if recording.series.iter().any(|series| matches!(series.quantity, Quantity::Other(_))) {
             recording.warn(
                 "unnamed-figure",
-                "some figures don't say whether they are allocated or reserved memory; they keep the log's own word",
+                t!("some figures don't say whether they are allocated or reserved memory; they keep the log's own word"),
             );
         }
         if let Some(cut) = cut {

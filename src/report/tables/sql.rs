@@ -10,29 +10,30 @@ use polars::sql::{SQLContext, extract_table_identifiers};
 use super::{Table, with_plain_texts};
 use crate::analysis::{Index, Selection, UserCode};
 use crate::model::Session;
+use crate::text::{msg, t};
 
 /// Queries to begin with: what they answer, and the SQL.
 pub const EXAMPLES: &[(&str, &str)] = &[
     (
-        "What is kept, by call site",
+        msg!("What is kept, by call site"),
         "SELECT call_site, COUNT(*) AS kept_count, SUM(size_bytes) AS kept_bytes\nFROM allocations\n\
          WHERE state = 'kept'\nGROUP BY call_site\nORDER BY kept_bytes DESC\nLIMIT 20",
     ),
     (
-        "What each step leaves behind",
+        msg!("What each step leaves behind"),
         "SELECT process, step, kept_count, kept_bytes\nFROM steps\nORDER BY process, step",
     ),
     (
-        "Free and used bytes of segments, by state",
+        msg!("Free and used bytes of segments, by state"),
         "SELECT state, COUNT(*) AS blocks, SUM(block_bytes) AS bytes\nFROM segments\nGROUP BY state",
     ),
     (
-        "The longest-lived allocations that were freed",
+        msg!("The longest-lived allocations that were freed"),
         "SELECT call_site, op, size_bytes, (free_completed_ns - alloc_ns) / 1000000 AS lived_ms\nFROM allocations\n\
          WHERE state = 'freed'\nORDER BY lived_ms DESC\nLIMIT 20",
     ),
     (
-        "The highest point of each curve",
+        msg!("The highest point of each curve"),
         "SELECT source, process, quantity, device, MAX(bytes) AS peak_bytes\nFROM samples\n\
          GROUP BY source, process, quantity, device\nORDER BY peak_bytes DESC",
     ),
@@ -49,15 +50,15 @@ const FILE_READERS: &[&str] = &["read_csv", "read_parquet", "read_ipc", "read_js
 pub fn query(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
     let lower = sql.to_lowercase();
     if let Some(reader) = FILE_READERS.iter().find(|reader| lower.contains(*reader)) {
-        bail!("a query sees the session's tables only: {reader} is not allowed");
+        bail!(t!("a query sees the session's tables only: {reader} is not allowed", reader));
     }
     // polars checks some of its assumptions by panicking; a query must not end the program.
     catch_unwind(AssertUnwindSafe(|| execute(index, sql)))
-        .unwrap_or_else(|_| bail!("polars gave up on this query; write it another way"))
+        .unwrap_or_else(|_| bail!(t!("polars gave up on this query; write it another way")))
 }
 
 fn execute(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
-    let named = extract_table_identifiers(sql, false, true).context("this is not SQL")?;
+    let named = extract_table_identifiers(sql, false, true).context(t!("this is not SQL"))?;
     let mut context = SQLContext::new();
     if named.is_empty() {
         for table in Table::ALL {
@@ -71,7 +72,7 @@ fn execute(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
     let answer = context.execute(sql).and_then(polars::prelude::LazyFrame::collect);
     answer.with_context(|| {
         let names = Table::ALL.map(Table::name).join(", ");
-        format!("the query can't be answered (the tables are {names})")
+        t!("the query can't be answered (the tables are {names})", names)
     })
 }
 

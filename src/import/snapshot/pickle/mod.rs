@@ -12,6 +12,7 @@ mod value;
 
 use crate::import::Progress;
 use crate::model::{StrId, Strings};
+use crate::text::{msg, say, t};
 use shortcut::Shortcuts;
 use text::{decimal, unescape, unquote};
 use value::Memo;
@@ -170,7 +171,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             let start = self.at;
             let is_overfull = until_check == CHECK_EVERY && self.is_overfull();
             let step = if is_overfull {
-                Err(Fault::Bad("it holds far more than a snapshot of its size"))
+                Err(Fault::Bad(msg!("it holds far more than a snapshot of its size")))
             } else {
                 self.step()
             };
@@ -180,12 +181,12 @@ impl<'a, B: Builder> Machine<'a, B> {
                 Err(fault) => {
                     self.at = start;
                     return match fault {
-                        Fault::End => Ok(Some("the file ends".to_owned())),
+                        Fault::End => Ok(Some(t!("the file ends").to_owned())),
                         Fault::Refused(opcode) => Err(PickleError::Refused { opcode, byte: start }),
                         Fault::Bad(what) if self.objects.is_empty() => {
-                            Err(PickleError::Damaged { what: what.to_owned(), byte: start })
+                            Err(PickleError::Damaged { what: say(what).to_owned(), byte: start })
                         }
-                        Fault::Bad(what) => Ok(Some(what.to_owned())),
+                        Fault::Bad(what) => Ok(Some(say(what).to_owned())),
                     };
                 }
             }
@@ -225,11 +226,11 @@ impl<'a, B: Builder> Machine<'a, B> {
             }
             b'g' => {
                 let slot = self.decimal_line()?;
-                self.get(usize::try_from(slot).map_err(|_| Fault::Bad("a memo index is negative"))?)?;
+                self.get(usize::try_from(slot).map_err(|_| Fault::Bad(msg!("a memo index is negative")))?)?;
             }
             b'p' => {
                 let slot = self.decimal_line()?;
-                self.put(usize::try_from(slot).map_err(|_| Fault::Bad("a memo index is negative"))?)?;
+                self.put(usize::try_from(slot).map_err(|_| Fault::Bad(msg!("a memo index is negative")))?)?;
             }
             // Numbers.
             b'K' => {
@@ -270,7 +271,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             }
             b'F' => {
                 let text = std::str::from_utf8(self.line()?).ok().and_then(|text| text.trim().parse().ok());
-                self.stack.push(Value::Float(text.ok_or(Fault::Bad("a float is not a number"))?));
+                self.stack.push(Value::Float(text.ok_or(Fault::Bad(msg!("a float is not a number")))?));
             }
             b'N' => self.stack.push(Value::None),
             0x88 => self.stack.push(Value::Bool(true)),
@@ -322,9 +323,10 @@ impl<'a, B: Builder> Machine<'a, B> {
             }
             0x85..=0x87 => {
                 let count = usize::from(opcode - 0x84);
-                let start = self.stack.len().checked_sub(count).ok_or(Fault::Bad("a tuple lacks items"))?;
+                let start =
+                    self.stack.len().checked_sub(count).ok_or(Fault::Bad(msg!("a tuple lacks items")))?;
                 if self.marks.last().is_some_and(|&mark| mark > start) {
-                    return Err(Fault::Bad("a tuple lacks items"));
+                    return Err(Fault::Bad(msg!("a tuple lacks items")));
                 }
                 let items = self.stack.split_off(start);
                 self.new_object(Kind::List, items);
@@ -352,7 +354,7 @@ impl<'a, B: Builder> Machine<'a, B> {
                 self.items()?;
             }
             b'2' => {
-                let top = *self.stack.last().ok_or(Fault::Bad("the stack is empty"))?;
+                let top = *self.stack.last().ok_or(Fault::Bad(msg!("the stack is empty")))?;
                 self.stack.push(top);
             }
             0x80 => {
@@ -365,7 +367,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             opcode => {
                 let refused = REFUSED.iter().find(|(code, _)| *code == opcode);
                 return Err(
-                    refused.map_or(Fault::Bad("an unknown opcode"), |&(_, name)| Fault::Refused(name))
+                    refused.map_or(Fault::Bad(msg!("an unknown opcode")), |&(_, name)| Fault::Refused(name))
                 );
             }
         }
@@ -436,7 +438,7 @@ impl<'a, B: Builder> Machine<'a, B> {
     }
 
     fn get(&mut self, slot: usize) -> Step<()> {
-        let value = self.memoized(slot).ok_or(Fault::Bad("a memo entry is missing"))?;
+        let value = self.memoized(slot).ok_or(Fault::Bad(msg!("a memo entry is missing")))?;
         self.stack.push(value);
         Ok(())
     }
@@ -451,7 +453,7 @@ impl<'a, B: Builder> Machine<'a, B> {
     }
 
     fn put(&mut self, slot: usize) -> Step<()> {
-        let memo = match *self.stack.last().ok_or(Fault::Bad("the stack is empty"))? {
+        let memo = match *self.stack.last().ok_or(Fault::Bad(msg!("the stack is empty")))? {
             Value::Str(id) => Memo::Str(id),
             Value::Object(object) => {
                 self.objects[object as usize].memo_slot = slot as u32;
@@ -474,16 +476,16 @@ impl<'a, B: Builder> Machine<'a, B> {
                 self.memo.resize(slot, Memo::Other(u32::MAX));
                 self.memo.push(memo);
             }
-            std::cmp::Ordering::Greater => return Err(Fault::Bad("a memo index is out of range")),
+            std::cmp::Ordering::Greater => return Err(Fault::Bad(msg!("a memo index is out of range"))),
         }
         Ok(())
     }
 
     fn pop(&mut self) -> Step<Value> {
         if self.marks.last().is_some_and(|&mark| mark >= self.stack.len()) {
-            return Err(Fault::Bad("the stack is empty"));
+            return Err(Fault::Bad(msg!("the stack is empty")));
         }
-        self.stack.pop().ok_or(Fault::Bad("the stack is empty"))
+        self.stack.pop().ok_or(Fault::Bad(msg!("the stack is empty")))
     }
 
     /// Takes what stands above the last mark.
@@ -492,7 +494,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             .marks
             .pop()
             .filter(|&mark| mark <= self.stack.len())
-            .ok_or(Fault::Bad("a mark is missing"))?;
+            .ok_or(Fault::Bad(msg!("a mark is missing")))?;
         Ok(self.stack.split_off(mark))
     }
 
@@ -526,7 +528,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             .marks
             .pop()
             .filter(|&mark| mark <= self.stack.len())
-            .ok_or(Fault::Bad("a mark is missing"))?;
+            .ok_or(Fault::Bad(msg!("a mark is missing")))?;
         let dict = match mark.checked_sub(1).and_then(|below| self.stack.get(below)) {
             Some(&Value::Object(dict)) if self.objects[dict as usize].kind == Kind::Dict => dict,
             // A dict that the builder took and that goes on: what comes late is not needed.
@@ -534,7 +536,7 @@ impl<'a, B: Builder> Machine<'a, B> {
                 self.stack.truncate(mark);
                 return Ok(());
             }
-            _ => return Err(Fault::Bad("items without a dict")),
+            _ => return Err(Fault::Bad(msg!("items without a dict"))),
         };
         let made = if self.objects[dict as usize].items.is_empty() {
             self.builder.dict(&self.stack[mark..], &mut self.objects)
@@ -557,7 +559,7 @@ impl<'a, B: Builder> Machine<'a, B> {
         let dict = match self.stack.last() {
             Some(&Value::Object(dict)) if self.objects[dict as usize].kind == Kind::Dict => dict,
             Some(Value::Made(..)) => return Ok(()),
-            _ => return Err(Fault::Bad("items without a dict")),
+            _ => return Err(Fault::Bad(msg!("items without a dict"))),
         };
         self.placed += items.len();
         self.objects[dict as usize].items.extend_from_slice(items);
@@ -609,7 +611,7 @@ impl<'a, B: Builder> Machine<'a, B> {
             .marks
             .pop()
             .filter(|&mark| mark <= self.stack.len())
-            .ok_or(Fault::Bad("a mark is missing"))?;
+            .ok_or(Fault::Bad(msg!("a mark is missing")))?;
         let list = match mark.checked_sub(1).and_then(|below| self.stack.get(below)) {
             Some(&Value::Object(list)) => list,
             // A list that the builder took and that goes on: what comes late is not needed.
@@ -617,7 +619,7 @@ impl<'a, B: Builder> Machine<'a, B> {
                 self.stack.truncate(mark);
                 return Ok(());
             }
-            _ => return Err(Fault::Bad("items without a list")),
+            _ => return Err(Fault::Bad(msg!("items without a list"))),
         };
         for index in mark..self.stack.len() {
             let value = self.stack[index];
@@ -648,7 +650,7 @@ impl<'a, B: Builder> Machine<'a, B> {
                 self.objects[list as usize].push(item);
                 Ok(())
             }
-            _ => Err(Fault::Bad("items without a list")),
+            _ => Err(Fault::Bad(msg!("items without a list"))),
         }
     }
 }

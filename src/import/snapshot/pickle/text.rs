@@ -1,12 +1,13 @@
 //! Arguments as protocol 0 writes them: decimal numbers, quoted and escaped texts.
 
 use super::{Fault, Step};
+use crate::text::msg;
 
 /// A decimal integer, `L` of Python 2 at its end or not; unsigned 64-bit ones keep their bits.
 pub(super) fn decimal(text: &[u8]) -> Step<i64> {
-    let text = std::str::from_utf8(text).map_err(|_| Fault::Bad("a number is not decimal"))?.trim();
+    let text = std::str::from_utf8(text).map_err(|_| Fault::Bad(msg!("a number is not decimal")))?.trim();
     let text = text.strip_suffix('L').unwrap_or(text);
-    let wide: i128 = text.parse().map_err(|_| Fault::Bad("a number is not decimal"))?;
+    let wide: i128 = text.parse().map_err(|_| Fault::Bad(msg!("a number is not decimal")))?;
     Ok(i64::try_from(wide)
         .unwrap_or_else(|_| u64::try_from(wide).map_or(i64::MIN, |unsigned| unsigned as i64)))
 }
