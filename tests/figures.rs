@@ -1,6 +1,8 @@
 //! The figures that were counted independently, from the recordings' own pickles and the scripts' own account.
 
-use vramscope::analysis::{FreeBy, GroupBy, Query, Selection, group, kept, totals};
+use vramscope::analysis::{
+    Category, FreeBy, GroupBy, Query, Selection, by_category, group, kept, live, totals,
+};
 use vramscope::model::{Session, TimeRange};
 
 use crate::support::{open, open_index, recording, sample};
@@ -83,4 +85,20 @@ fn ranks_of_one_run_stay_apart() {
         session.processes.iter().all(|process| process.sources.len() == 2),
         "each has its trace and snapshot"
     );
+}
+
+/// Counted from the snapshot's blocks by a few lines of Python: by frames of `torch/optim`, by no frame of Python (the
+/// autograd thread), and the rest. Adam keeps two tensors for each gradient, which follows from its definition.
+#[test]
+fn what_is_live_at_the_end_is_told_by_category() {
+    let index = open_index(&sample("healthy"));
+    let rows = live(&index.session, Selection::default(), index.session.span.end_ns);
+    let found: Vec<(Category, u64, u64)> =
+        by_category(&index, &rows).into_iter().map(|(kind, sum)| (kind, sum.count, sum.bytes)).collect();
+    let expected = [
+        (Category::OptimizerState, 374, 335_966_800),
+        (Category::Parameters, 370, 168_212_752),
+        (Category::Gradients, 187, 167_983_400),
+    ];
+    assert_eq!(found, expected);
 }

@@ -8,6 +8,9 @@ use vramscope::report::{self, Format, Options, Redactor, Replacement, Report};
 
 use crate::support::{open_index, root, sample};
 
+/// The formats that are read as text.
+const TEXTS: [Format; 5] = [Format::Html, Format::Markdown, Format::Json, Format::Csv, Format::Svg];
+
 fn leak() -> Index {
     open_index(&sample("val_without_no_grad"))
 }
@@ -64,7 +67,7 @@ fn every_format_says_what_is_kept_and_where() {
         (244, 601_661_440)
     );
     assert_eq!((report.survivors.range_end.count, report.survivors.range_end.bytes), (431, 769_644_840));
-    for format in Format::ALL.into_iter().filter(|&format| format != Format::Svg) {
+    for format in TEXTS.into_iter().filter(|&format| format != Format::Svg) {
         let text = text(&report, format);
         assert!(text.contains("record.py:63 validate"), "{format:?}");
     }
@@ -121,7 +124,7 @@ fn redaction_leaves_no_original() {
     originals.sort();
     originals.dedup();
     assert!(originals.len() > 8, "{originals:?}");
-    for format in Format::ALL {
+    for format in TEXTS {
         let text = text(&redacted, format);
         for original in &originals {
             assert!(!text.contains(original.as_str()), "{original} is still there in {format:?}");
@@ -139,7 +142,7 @@ fn code_is_redacted_on_request() {
     let redacted = build(&index, &Options { redact_code: true, ..Options::default() });
     let key = &redacted.groups[0].key;
     assert!(key.starts_with("file-") && key.contains(".py:63 function-"), "{key}");
-    for format in Format::ALL {
+    for format in TEXTS {
         let text = text(&redacted, format);
         for original in ["record.py", "validate", "DeepLabV3"] {
             assert!(!text.contains(original), "{original} is still there in {format:?}");
@@ -165,7 +168,7 @@ fn the_preview_lists_every_name_and_none_of_them_leaves() {
         assert!(preview.contains(&format!("{original} → {word}")));
         let as_json = serde_json::to_string(original).unwrap();
         assert!(plain_json.contains(as_json.trim_matches('"')), "{original} stood in the report");
-        for format in Format::ALL {
+        for format in TEXTS {
             assert!(!text(&redacted, format).contains(original.as_str()), "{original} left in {format:?}");
         }
     }
@@ -183,4 +186,27 @@ fn an_older_report_survives_a_failed_write() {
     report::write(&report, Format::Html, &path).unwrap();
     assert!(std::fs::read_to_string(&path).unwrap().starts_with("<!DOCTYPE html>"));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+}
+
+/// A picture shows the view that it is asked for, and is the same picture in both formats.
+#[test]
+fn pictures_show_the_view() {
+    let mut report = build(&leak(), &Options::default());
+    let whole = text(&report, Format::Svg);
+    report.view = Some(TimeRange::new(report.range.start_ns, report.range.end_ns));
+    let view = text(&report, Format::Svg);
+    assert_ne!(whole, view);
+    let edges = |svg: &str| -> Vec<f64> {
+        let x = |part: &str| part.split('"').next()?.parse().ok();
+        svg.split("class=\"edge\" x1=\"").skip(1).filter_map(x).collect()
+    };
+    assert_eq!(edges(&view), [78.0, 988.0], "the range fills the picture");
+    assert!(edges(&whole)[0] > 78.0 && edges(&whole)[1] < 988.0);
+    let png = report::render(&report, Format::Png).unwrap();
+    let image = image::load_from_memory(&png).unwrap().into_rgb8();
+    assert_eq!(image.width(), 2000);
+    let has = |rgb: [u8; 3]| image.pixels().filter(|pixel| pixel.0 == rgb).count();
+    for curve in [[0x2f, 0x7d, 0xe1], [0xd9, 0x73, 0x1a]] {
+        assert!(has(curve) > 1000, "{curve:?}: {}", has(curve));
+    }
 }

@@ -13,6 +13,7 @@ use super::opening::Wake;
 use super::session_file;
 use super::state::{Dialog, ExportForm, Note, SettingsForm, State, Tone};
 use super::theme::Palette;
+use crate::model::TimeRange;
 use crate::report::{self, Format, Replacement};
 use crate::text::{say, t};
 
@@ -94,10 +95,14 @@ impl App {
         let query = crate::analysis::Query { selection: choices.selection, range, free_by: choices.free_by };
         let group_by = choices.group_by;
         let form = form.clone();
+        // A picture shows what the window shows.
+        let is_picture = matches!(form.format, Format::Svg | Format::Png);
+        let view = is_picture.then(|| TimeRange::new(self.state.view.start_ns, self.state.view.end_ns));
         let write = move || {
             let options = report::Options { redact: form.redact, ..Default::default() };
             let path = PathBuf::from(&form.path);
-            let report = report::build(&data.index, &query, group_by, &options);
+            let mut report = report::build(&data.index, &query, group_by, &options);
+            report.view = view;
             report::write(&report, form.format, &path).map_err(|error| format!("{error:#}"))?;
             Ok(path)
         };

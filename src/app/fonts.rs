@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use egui::{FontData, FontDefinitions};
 
+use crate::text::CHINESE_FONT;
+
 const NAME: &str = "Noto Sans SC";
-/// The glyphs of all Chinese texts; `assets/fonts/make_subset.py` makes it.
-const CHINESE: &[u8] = include_bytes!("../../assets/fonts/NotoSansSC-subset.otf");
 
 /// Adds the font behind those of Latin text, and before those of emoji, which have some full-width signs of their own.
 pub fn install(ctx: &egui::Context) {
     let mut fonts = FontDefinitions::default();
-    fonts.font_data.insert(NAME.to_owned(), Arc::new(FontData::from_static(CHINESE)));
+    fonts.font_data.insert(NAME.to_owned(), Arc::new(FontData::from_static(CHINESE_FONT)));
     for names in fonts.families.values_mut() {
         let at = names.iter().position(|name| name.to_lowercase().contains("emoji")).unwrap_or(names.len());
         names.insert(at, NAME.to_owned());

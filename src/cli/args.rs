@@ -223,8 +223,10 @@ pub enum ReportFormat {
     Json,
     /// The groups as a table
     Csv,
-    /// The curves as a picture
+    /// The curves as a picture that scales
     Svg,
+    /// The curves as a picture of pixels
+    Png,
 }
 
 impl From<ReportFormat> for Format {
@@ -235,6 +237,7 @@ impl From<ReportFormat> for Format {
             ReportFormat::Json => Self::Json,
             ReportFormat::Csv => Self::Csv,
             ReportFormat::Svg => Self::Svg,
+            ReportFormat::Png => Self::Png,
         }
     }
 }

@@ -64,6 +64,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         allocations_total,
         findings: analysis::findings::findings(index, query).into_iter().map(finding).collect(),
         curves: curves_of(index, query.selection),
+        view: None,
         steps: steps(index, query.selection),
     };
     report.summary = words::summary(&report, &place);

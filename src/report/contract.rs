@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::analysis;
+use crate::model::TimeRange;
 
 /// The version of the JSON contract.
 pub const SCHEMA: &str = "vramscope.report/1";
@@ -57,6 +58,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Curves, with fewer points than were recorded.
     pub curves: Vec<Curve>,
+    /// The part of the session that pictures show; without it, where processes recorded.
+    #[serde(skip)]
+    pub view: Option<TimeRange>,
     /// The starts of training steps, thinned when there are many.
     pub steps: Vec<StepMark>,
 }

@@ -44,13 +44,15 @@ pub enum Format {
     Json,
     /// The groups as a table.
     Csv,
-    /// The curves as a picture.
+    /// The curves as a picture that scales.
     Svg,
+    /// The curves as a picture of pixels.
+    Png,
 }
 
 impl Format {
     /// All of them, in the order of menus.
-    pub const ALL: [Self; 5] = [Self::Html, Self::Markdown, Self::Json, Self::Csv, Self::Svg];
+    pub const ALL: [Self; 6] = [Self::Html, Self::Markdown, Self::Json, Self::Csv, Self::Svg, Self::Png];
 
     /// The words for people.
     pub fn label(self) -> &'static str {
@@ -60,6 +62,7 @@ impl Format {
             Self::Json => "JSON",
             Self::Csv => "CSV",
             Self::Svg => t!("SVG, the curves"),
+            Self::Png => t!("PNG, the curves"),
         }
     }
 
@@ -71,6 +74,7 @@ impl Format {
             Self::Json => "json",
             Self::Csv => "csv",
             Self::Svg => "svg",
+            Self::Png => "png",
         }
     }
 
@@ -110,7 +114,8 @@ pub fn render(report: &Report, format: Format) -> anyhow::Result<Vec<u8>> {
         Format::Markdown => Ok(markdown::render(report).into_bytes()),
         Format::Json => json::render(report),
         Format::Csv => csv::render(report),
-        Format::Svg => Ok(without_codes(chart::file(report).context(t!("there is no curve to draw"))?)),
+        Format::Svg => Ok(without_codes(chart::svg_file(report).context(t!("there is no curve to draw"))?)),
+        Format::Png => chart::png_file(report).context(t!("there is no curve to draw"))?,
     }
 }
 

@@ -107,6 +107,7 @@ impl Redactor {
         walk(&mut value, self);
         let mut redacted: Report = serde_json::from_value(value)?;
         redacted.redacted = true;
+        redacted.view = report.view;
         Ok(redacted)
     }
 
@@ -344,6 +345,7 @@ fn withheld(report: Report, error: &anyhow::Error) -> Report {
         allocations: Vec::new(),
         findings: Vec::new(),
         curves: Vec::new(),
+        view: None,
         range: Range { label: t!("the range").to_owned(), ..report.range },
         ..report
     }

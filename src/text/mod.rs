@@ -21,6 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
+/// The font of Chinese texts: the glyphs of all of them; `assets/fonts/make_subset.py` makes it.
+pub const CHINESE_FONT: &[u8] = include_bytes!("../../assets/fonts/NotoSansSC-subset.otf");
+
 /// A language that the program speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Language {

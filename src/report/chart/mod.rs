@@ -1,6 +1,9 @@
-//! The curves of a report as one SVG picture, which stands alone as well as in a page.
+//! The curves of a report as one picture: what is drawn where is worked out here, `svg` and `png` write it down.
 
-use maud::{Markup, PreEscaped, html};
+mod png;
+mod svg;
+
+use maud::Markup;
 
 use super::{Curve, Report};
 use crate::model::time::format_offset;
@@ -20,17 +23,42 @@ const MAX_CURVES: usize = 8;
 /// flatten a small model's curves.
 const QUANTITIES: [&str; 4] = ["driver used", "process used", "reserved", "allocated"];
 
-/// Colours that keep their contrast on light and on dark ground.
-const STYLE: &str = "\
-.chart text{font:12px system-ui,sans-serif;fill:#5b6270}\
-.chart .grid{stroke:#8888;stroke-width:.5}\
-.chart .range{fill:#2f7de1;fill-opacity:.16}\
-.chart .edge{stroke:#2f7de1;stroke-width:1}\
-.chart .curve{fill:none;stroke-width:1.6;stroke-linejoin:round}\
-.s0{stroke:#2f7de1;fill:#2f7de1}.s1{stroke:#d9731a;fill:#d9731a}.s2{stroke:#1f9d63;fill:#1f9d63}\
-.s3{stroke:#a259d9;fill:#a259d9}.s4{stroke:#cf3f5b;fill:#cf3f5b}.s5{stroke:#118c9e;fill:#118c9e}\
-.s6{stroke:#8a7a14;fill:#8a7a14}.s7{stroke:#7b8190;fill:#7b8190}\
-@media (prefers-color-scheme:dark){.chart text{fill:#a0a7b4}}";
+/// The colours of the curves, which keep their contrast on light and on dark ground.
+const COLOURS: [u32; MAX_CURVES] =
+    [0x2f7de1, 0xd9731a, 0x1f9d63, 0xa259d9, 0xcf3f5b, 0x118c9e, 0x8a7a14, 0x7b8190];
+
+/// A picture, in points.
+struct Picture {
+    /// What it shows, for who can't see it.
+    label: String,
+    height: f64,
+    shapes: Vec<Shape>,
+}
+
+/// What a picture is made of.
+enum Shape {
+    /// A line of the grid behind the curves.
+    Grid { y: f64 },
+    /// The range, from one edge to the other.
+    Range { from: f64, to: f64 },
+    /// A curve, by its colour.
+    Curve { colour: usize, points: Vec<(f64, f64)> },
+    /// A curve's mark in the legend.
+    Mark { colour: usize, x: f64, y: f64 },
+    /// A line of text, whose baseline is at `y`.
+    Text { x: f64, y: f64, anchor: Anchor, text: String },
+}
+
+/// Which part of a text stands at its place.
+#[derive(Clone, Copy)]
+enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A mark in the legend.
+const MARK: (f64, f64) = (14.0, 4.0);
 
 /// Where times and bytes lie in the picture.
 struct Scale {
@@ -73,20 +101,25 @@ pub(super) fn chosen(report: &Report) -> Vec<&Curve> {
     curves.split_off(curves.len().saturating_sub(MAX_CURVES))
 }
 
-/// The picture as a file of its own, with its legend, or `None` when there is nothing to draw.
-pub(super) fn file(report: &Report) -> Option<String> {
-    Some(picture(report, true)?.into_string() + "\n")
+/// The picture as an SVG file of its own, with its legend, or `None` when there is nothing to draw.
+pub(super) fn svg_file(report: &Report) -> Option<String> {
+    Some(svg::markup(&picture(report, true)?).into_string() + "\n")
+}
+
+/// The picture as a PNG file, with its legend, or `None` when there is nothing to draw.
+pub(super) fn png_file(report: &Report) -> Option<anyhow::Result<Vec<u8>>> {
+    Some(png::encode(&picture(report, true)?))
 }
 
 /// The picture for a page that has the legend beside it, or `None` when there is nothing to draw.
 pub(super) fn svg(report: &Report) -> Option<Markup> {
-    picture(report, false)
+    Some(svg::markup(&picture(report, false)?))
 }
 
-fn picture(report: &Report, with_legend: bool) -> Option<Markup> {
+fn picture(report: &Report, with_legend: bool) -> Option<Picture> {
     let curves = chosen(report);
     let top_bytes = curves.iter().flat_map(|curve| &curve.bytes).max()?;
-    let view = view(report, &curves);
+    let view = report.view.unwrap_or_else(|| view(report, &curves));
     let start_ns = view.start_ns;
     let step_bytes = tick_bytes(*top_bytes as f64);
     let scale = Scale {
@@ -95,46 +128,46 @@ fn picture(report: &Report, with_legend: bool) -> Option<Markup> {
         top_bytes: (*top_bytes as f64 / step_bytes).ceil().max(1.0) * step_bytes,
     };
     let base = HEIGHT - BOTTOM;
-    let (range_from, range_to) = (scale.x(report.range.start_ns), scale.x(report.range.end_ns));
-    let label = t!("Memory over time; {range} is marked", range = report.range.label);
-    let height = HEIGHT + if with_legend { curves.len() as f64 * LEGEND_LINE } else { 0.0 };
-    Some(html! {
-        svg.chart xmlns="http://www.w3.org/2000/svg" viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
-            aria-label=(label) {
-            style { (PreEscaped(STYLE)) }
-            @for tick in 0..=((scale.top_bytes / step_bytes).round() as u32) {
-                @let bytes = f64::from(tick) * step_bytes;
-                @let y = scale.y(bytes);
-                line.grid x1=(LEFT) x2=(WIDTH - RIGHT) y1=(number(y)) y2=(number(y)) {}
-                text x=(LEFT - 8.0) y=(number(y + 4.0)) text-anchor="end" { (format_bytes(bytes as u64)) }
-            }
-            rect.range x=(number(range_from)) y=(TOP) width=(number((range_to - range_from).max(1.0)))
-                height=(base - TOP) {}
-            @for x in [range_from, range_to] {
-                line.edge x1=(number(x)) x2=(number(x)) y1=(TOP) y2=(base) {}
-            }
-            @for (position, curve) in curves.iter().enumerate() {
-                path class=(format!("curve s{position}")) style="fill:none" d=(path(&scale, curve)) {}
-            }
-            @for (number, x) in step_ticks(report, &scale) {
-                text x=(self::number(x)) y=(base + 14.0) text-anchor="middle" { (number) }
-            }
-            @if with_legend {
-                @for (position, curve) in curves.iter().enumerate() {
-                    @let y = HEIGHT + position as f64 * LEGEND_LINE;
-                    rect class=(format!("s{position}")) x=(LEFT) y=(y + 3.0) width="14" height="4" {}
-                    text x=(LEFT + 22.0) y=(y + 9.0) { (say(&curve.quantity)) ", " (curve.device) ", " (curve.origin) }
-                }
-            }
-            @for part in 0..=4_i64 {
-                @let time_ns = start_ns.saturating_add(scale.duration_ns() / 4 * part);
-                @let anchor = match part { 0 => "start", 4 => "end", _ => "middle" };
-                text x=(number(scale.x(time_ns))) y=(base + 29.0) text-anchor=(anchor) {
-                    (format_offset(time_ns, report.session.start_ns))
-                }
-            }
+    let mut shapes = Vec::new();
+    for tick in 0..=((scale.top_bytes / step_bytes).round() as u32) {
+        let bytes = f64::from(tick) * step_bytes;
+        let y = scale.y(bytes);
+        shapes.push(Shape::Grid { y });
+        shapes.push(text(LEFT - 8.0, y + 4.0, Anchor::End, format_bytes(bytes as u64)));
+    }
+    let (from, to) = (scale.x(report.range.start_ns), scale.x(report.range.end_ns));
+    shapes.push(Shape::Range { from, to });
+    for (colour, curve) in curves.iter().enumerate() {
+        shapes.push(Shape::Curve { colour, points: points(&scale, curve) });
+    }
+    for (number, x) in step_ticks(report, &scale) {
+        shapes.push(text(x, base + 14.0, Anchor::Middle, number.to_string()));
+    }
+    if with_legend {
+        for (colour, curve) in curves.iter().enumerate() {
+            let y = HEIGHT + colour as f64 * LEGEND_LINE;
+            shapes.push(Shape::Mark { colour, x: LEFT, y: y + 3.0 });
+            let words = format!("{}, {}, {}", say(&curve.quantity), curve.device, curve.origin);
+            shapes.push(text(LEFT + 22.0, y + 9.0, Anchor::Start, words));
         }
-    })
+    }
+    for part in 0..=4_i64 {
+        let time_ns = start_ns.saturating_add(scale.duration_ns() / 4 * part);
+        let anchor = match part {
+            0 => Anchor::Start,
+            4 => Anchor::End,
+            _ => Anchor::Middle,
+        };
+        let words = format_offset(time_ns, report.session.start_ns);
+        shapes.push(text(scale.x(time_ns), base + 29.0, anchor, words));
+    }
+    let height = HEIGHT + if with_legend { curves.len() as f64 * LEGEND_LINE } else { 0.0 };
+    let label = t!("Memory over time; {range} is marked", range = report.range.label);
+    Some(Picture { label, height, shapes })
+}
+
+fn text(x: f64, y: f64, anchor: Anchor, text: String) -> Shape {
+    Shape::Text { x, y, anchor, text }
 }
 
 /// The part of the session that is drawn: where processes recorded, and the range, with some room on both sides. A log
@@ -169,7 +202,7 @@ fn tick_bytes(top_bytes: f64) -> f64 {
 /// The numbers of steps where there is room for them.
 fn step_ticks(report: &Report, scale: &Scale) -> Vec<(i64, f64)> {
     let mut last_x = f64::NEG_INFINITY;
-    let in_view = report.steps.iter().filter(|step| step.start_ns >= scale.start_ns);
+    let in_view = report.steps.iter().filter(|step| (scale.start_ns..=scale.end_ns).contains(&step.start_ns));
     in_view
         .map(|step| (step.number, scale.x(step.start_ns)))
         .filter(|&(_, x)| {
@@ -183,29 +216,21 @@ fn step_ticks(report: &Report, scale: &Scale) -> Vec<(i64, f64)> {
 }
 
 /// The part of a curve that lies in the picture. A curve of steps enters with the value that it had before.
-fn path(scale: &Scale, curve: &Curve) -> String {
+fn points(scale: &Scale, curve: &Curve) -> Vec<(f64, f64)> {
     let first = curve.times_ns.partition_point(|&time_ns| time_ns < scale.start_ns);
     let first = if curve.is_step { first.saturating_sub(1) } else { first };
-    let mut path = String::new();
+    let mut points: Vec<(f64, f64)> = Vec::new();
     for (&time_ns, &bytes) in curve.times_ns.iter().zip(&curve.bytes).skip(first) {
         if time_ns > scale.end_ns {
             break;
         }
-        let (x, y) = (number(scale.x(time_ns)), number(scale.y(bytes as f64)));
-        let part = match (path.is_empty(), curve.is_step) {
-            (true, _) => format!("M{x} {y}"),
-            (false, true) => format!("H{x}V{y}"),
-            (false, false) => format!("L{x} {y}"),
-        };
-        path.push_str(&part);
+        let (x, y) = (scale.x(time_ns), scale.y(bytes as f64));
+        if let Some(&(_, before)) = points.last().filter(|_| curve.is_step) {
+            points.push((x, before));
+        }
+        points.push((x, y));
     }
-    path
-}
-
-/// A coordinate, to a tenth.
-fn number(value: f64) -> String {
-    let text = format!("{value:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+    points
 }
 
 #[cfg(test)]
