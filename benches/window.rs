@@ -1,5 +1,9 @@
 //! What the window costs on the CPU: a frame at rest, a frame while the view moves, and a brush until its totals and
 //! groups are there. Drawing on the GPU comes on top; software rendering is another matter.
+//!
+//! A display of 60 Hz leaves 16 ms for a frame. On a machine with 2 cores, at a million allocations: a frame at rest
+//! 1.7 ms, while zooming 7.8 ms (another thread makes the allocation map meanwhile), a brush until its totals are there
+//! 9.0 ms. The README has the figures for fewer.
 
 mod made_up;
 

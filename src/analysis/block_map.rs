@@ -11,7 +11,7 @@ const PARTS_OF_PIXEL: u64 = 16;
 /// How many blocks are laid out one by one.
 const MAX_BLOCKS: usize = 6_000;
 /// How many pieces they may fall into.
-const MAX_PIECES: usize = 60_000;
+const MAX_PIECES: usize = 24_000;
 
 /// What a map is made for.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{FreeBy, Group, GroupBy, Index, Query, Selection, Totals, group, kept};
+use super::{FreeBy, Group, GroupBy, Index, Query, RowRef, Selection, Totals, group, kept, live};
 use crate::model::{BEFORE_NS, NEVER_NS, TimeRange};
 
 /// What lives at a call site on one side.
@@ -17,7 +17,7 @@ pub struct Side {
 /// A call site on both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The call site, as the second run writes it where it has it.
+    /// The call site, or what else is summed by, as the second run writes it where it has it.
     pub call_site: String,
     /// The stack that holds most of it, innermost frame first.
     pub stack: Vec<String>,
@@ -32,6 +32,35 @@ impl Difference {
     pub fn delta_bytes(&self) -> i64 {
         let difference = i128::from(self.after.totals.bytes) - i128::from(self.before.totals.bytes);
         difference.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+
+    /// How many more allocations the second run has.
+    pub fn delta_count(&self) -> i64 {
+        self.after.totals.count as i64 - self.before.totals.count as i64
+    }
+}
+
+/// A moment that can be compared with another one: whose memory, and when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moment {
+    /// Whose memory.
+    pub selection: Selection,
+    /// When; `None` at the end of the recording, where what waits for a stream or lies in a private pool stands apart.
+    pub at_ns: Option<i64>,
+}
+
+impl Moment {
+    /// The end of a whole recording.
+    const END: Self =
+        Self { selection: Selection { process: None, device: super::DeviceFilter::Gpus }, at_ns: None };
+
+    /// What is alive then.
+    fn rows(self, index: &Index) -> Vec<RowRef> {
+        if let Some(at_ns) = self.at_ns {
+            return live(&index.session, self.selection, at_ns);
+        }
+        let range = TimeRange { start_ns: BEFORE_NS, end_ns: NEVER_NS };
+        kept(&index.session, &Query { selection: self.selection, range, free_by: FreeBy::RecordingEnd })
     }
 }
 
@@ -61,7 +90,19 @@ pub struct Comparison {
 
 /// Compares what lives on GPUs at the end of two sessions.
 pub fn compare(before: &Index, after: &Index) -> Comparison {
-    let (before_groups, after_groups) = (live_groups(before), live_groups(after));
+    let figures = figures(before, after);
+    let sides = [(before, Moment::END), (after, Moment::END)];
+    Comparison { figures, ..compare_sides(sides, GroupBy::CallSite) }
+}
+
+/// Compares what lives at two moments of one session, summed by call site, stack or something else, which the
+/// differences then have in place of their call site.
+pub fn compare_moments(index: &Index, before: Moment, after: Moment, by: GroupBy) -> Comparison {
+    compare_sides([(index, before), (index, after)], by)
+}
+
+fn compare_sides(sides: [(&Index, Moment); 2], by: GroupBy) -> Comparison {
+    let [before_groups, after_groups] = sides.map(|(index, moment)| group(index, &moment.rows(index), by));
     let sum = |groups: &[Group]| {
         groups.iter().fold(Totals::default(), |sum, group| Totals {
             count: sum.count + group.count,
@@ -71,18 +112,9 @@ pub fn compare(before: &Index, after: &Index) -> Comparison {
     Comparison {
         before: sum(&before_groups),
         after: sum(&after_groups),
-        differences: pair(before, &before_groups, after, &after_groups),
-        figures: figures(before, after),
+        differences: pair(sides[0].0, &before_groups, sides[1].0, &after_groups),
+        figures: Vec::new(),
     }
-}
-
-fn live_groups(index: &Index) -> Vec<Group> {
-    let query = Query {
-        selection: Selection::default(),
-        range: TimeRange { start_ns: BEFORE_NS, end_ns: NEVER_NS },
-        free_by: FreeBy::RecordingEnd,
-    };
-    group(index, &kept(&index.session, &query), GroupBy::CallSite)
 }
 
 /// Pairs call sites of the same text; then, since an edit moves lines, those of the same file and function where that
@@ -157,7 +189,43 @@ fn figures(before: &Index, after: &Index) -> Vec<FigureDifference> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::align;
+    use crate::analysis::UserCode;
+    use crate::model::{Allocation, Clock, Recording, SourceKind};
+
+    #[test]
+    fn two_moments_differ_in_what_was_allocated_and_freed_between() {
+        let mut recording = Recording::new(SourceKind::Snapshot, "test", Clock::Unix);
+        for (address, alloc_ns, free_ns, size_bytes) in
+            [(1, 0, NEVER_NS, 64), (2, 10, 30, 8), (3, 25, NEVER_NS, 16), (4, 26, NEVER_NS, 16)]
+        {
+            recording.allocations.push(Allocation {
+                address,
+                size_bytes,
+                alloc_ns,
+                free_requested_ns: free_ns,
+                free_completed_ns: free_ns,
+                ..Default::default()
+            });
+        }
+        recording.span = Some(TimeRange::new(0, 100));
+        let opened = align::Opened::new("snapshot.pickle", Arc::new(recording));
+        let index = Index::new(Arc::new(align::build(&[opened])), UserCode::default());
+        let moment = |at_ns| Moment { selection: Selection::default(), at_ns };
+        let found = compare_moments(&index, moment(Some(20)), moment(None), GroupBy::Size);
+        let told: Vec<_> = found
+            .differences
+            .iter()
+            .map(|difference| (difference.delta_bytes(), difference.delta_count()))
+            .collect();
+        assert_eq!(told, [(32, 2), (-8, -1), (0, 0)]);
+        assert_eq!((found.before.bytes, found.after.bytes), (72, 96));
+        let back = compare_moments(&index, moment(None), moment(Some(20)), GroupBy::Size);
+        assert_eq!(back.differences[0].delta_bytes(), -32, "the other way round");
+    }
 
     #[test]
     fn lines_are_left_out_of_places() {

@@ -24,7 +24,7 @@ pub use address_map::{BlockAt, SegmentAt, address_map};
 pub use block_map::{BlockMap, Level, MapRequest, Piece, block_map};
 pub use call_site::{FrameOrigin, UserCode};
 pub use categories::{Categories, Category, LiveChange, by_category, live_change, peak};
-pub use compare::{Comparison, Difference, FigureDifference, Side, compare};
+pub use compare::{Comparison, Difference, FigureDifference, Moment, Side, compare, compare_moments};
 pub use driver_gap::{DriverGap, GapGrowth, GapPart, GapPartKind, OtherProcess, driver_gap, driver_gaps};
 pub use flame::{FlameNode, FlameOrder, flame};
 pub use groups::{Group, GroupBy, GroupRows, group};

@@ -85,6 +85,16 @@ impl Selection {
         let all = 0..session.processes.len() as u32;
         all.map(ProcessId).filter(move |&id| self.process.is_none_or(|one| one == id))
     }
+
+    /// The start of a step, in the earliest process that has it. A range may also end at the step after the last
+    /// (`is_end`): where the last one ends.
+    pub fn step_ns(self, session: &Session, number: i64, is_end: bool) -> Option<i64> {
+        let steps = || self.processes(session).flat_map(|id| &session.process(id).steps);
+        let start = steps().filter(|step| step.number == number).map(|step| step.range.start_ns).min();
+        let last = steps().max_by_key(|step| step.number);
+        let is_after = |number_of_last: i64| is_end && number_of_last.checked_add(1) == Some(number);
+        start.or_else(|| last.filter(|last| is_after(last.number)).map(|last| last.range.end_ns))
+    }
 }
 
 /// A question about a range.

@@ -9,12 +9,12 @@ use super::desk::Desk;
 use super::filter::Filter;
 use super::opening::Wake;
 use super::sorting::{self, RowColumn, Sort};
-use super::state::LiveView;
+use super::state::{LiveView, Tab};
 use crate::analysis::findings::{Finding, findings};
 use crate::analysis::{
-    Category, FlameNode, FlameOrder, FreeBy, Group, GroupBy, Index, NetGroup, NetNode, Query, RangeTotals,
-    RowRef, SegmentAt, Selection, Totals, address_map, by_category, flame, group, kept, live, live_change,
-    module_tree, net, totals,
+    Category, Comparison, FlameNode, FlameOrder, FreeBy, Group, GroupBy, Index, Moment, NetGroup, NetNode,
+    Query, RangeTotals, RowRef, SegmentAt, Selection, Totals, address_map, by_category, compare_moments,
+    flame, group, kept, live, live_change, module_tree, net, totals,
 };
 use crate::model::{Quantity, TimeRange};
 
@@ -39,10 +39,12 @@ pub struct Question {
     pub live_at_ns: i64,
     /// All of the live set, or what it differs in from the range's start.
     pub live_view: LiveView,
+    /// What is compared with what.
+    pub compared: [Moment; 2],
     /// Which end of the stacks is the root.
     pub flame_order: FlameOrder,
-    /// Whether the pointer is still moving the range: then findings wait.
-    pub is_moving: bool,
+    /// While the pointer moves the range: the tab in front. All others wait until it lets go.
+    pub moving_under: Option<Tab>,
 }
 
 impl Question {
@@ -60,8 +62,9 @@ impl Question {
             && self.sort == other.sort
             && self.live_at_ns == other.live_at_ns
             && self.live_view == other.live_view
+            && self.compared == other.compared
             && self.flame_order == other.flame_order
-            && self.is_moving == other.is_moving
+            && self.moving_under == other.moving_under
     }
 }
 
@@ -109,6 +112,8 @@ pub enum Part {
     Net(Vec<NetGroup>),
     /// What each module added.
     Modules(Vec<NetNode>),
+    /// What differs between two moments.
+    Compared(Comparison),
     /// The survivors by call stack.
     Flame(Vec<FlameNode>),
     /// The segments at the instant of the live set.
@@ -138,6 +143,8 @@ pub struct Answers {
     pub net: Arc<Vec<NetGroup>>,
     /// What each module added.
     pub modules: Arc<Vec<NetNode>>,
+    /// What differs between two moments; nothing before it was first asked for.
+    pub comparison: Option<Arc<Comparison>>,
     /// The survivors by call stack.
     pub flame: Arc<Vec<FlameNode>>,
     /// The segments at [`Self::live_at_ns`].
@@ -162,6 +169,7 @@ impl Answers {
             }
             Part::Net(groups) => self.net = Arc::new(groups),
             Part::Modules(nodes) => self.modules = Arc::new(nodes),
+            Part::Compared(comparison) => self.comparison = Some(Arc::new(comparison)),
             Part::Flame(nodes) => self.flame = Arc::new(nodes),
             Part::Segments(segments) => self.segments = Arc::new(segments),
             Part::Findings(found) => (self.findings, self.has_findings) = (Arc::new(found), true),
@@ -174,12 +182,13 @@ impl Answers {
 /// # Errors
 /// When the system has no thread to give.
 pub fn start(wake: Wake) -> std::io::Result<Analyst> {
-    // What is quick and seen first comes first; each step asks whether a newer question waits.
-    const STEPS: [fn(&Question) -> Part; 8] =
-        [totals_part, kept_part, live_part, net_part, flame_part, segments_part, modules_part, findings_part];
     Desk::start("analysis", wake, |question: Question, reply| {
-        let count = if question.is_moving { STEPS.len() - 1 } else { STEPS.len() };
-        for step in &STEPS[..count] {
+        for (tab, step) in STEPS {
+            // Without findings: they look at more than one frame's time allows.
+            let is_seen = |front: Tab| tab.is_none_or(|tab| tab == front && tab != Tab::Findings);
+            if !question.moving_under.is_none_or(is_seen) {
+                continue;
+            }
             if reply.is_overtaken() {
                 return;
             }
@@ -187,6 +196,22 @@ pub fn start(wake: Wake) -> std::io::Result<Analyst> {
         }
     })
 }
+
+/// A part of the answer, and the tab that shows it; the totals are seen in all.
+type Step = (Option<Tab>, fn(&Question) -> Part);
+
+/// What is quick and seen first comes first; before each step it is asked whether a newer question waits.
+const STEPS: [Step; 9] = [
+    (None, totals_part),
+    (Some(Tab::Kept), kept_part),
+    (Some(Tab::Live), live_part),
+    (Some(Tab::Net), net_part),
+    (Some(Tab::Compare), compared_part),
+    (Some(Tab::Stacks), flame_part),
+    (Some(Tab::Segments), segments_part),
+    (Some(Tab::Net), modules_part),
+    (Some(Tab::Findings), findings_part),
+];
 
 /// The desk of the analysis thread.
 pub type Analyst = Desk<Question, Part>;
@@ -231,6 +256,18 @@ fn net_part(question: &Question) -> Part {
 
 fn modules_part(question: &Question) -> Part {
     Part::Modules(module_tree(&question.data.index, &question.query()))
+}
+
+fn compared_part(question: &Question) -> Part {
+    let [before, after] = question.compared;
+    let mut comparison = compare_moments(&question.data.index, before, after, question.group_by);
+    if let Ok(filter) = Filter::parse(&question.filter)
+        && !filter.is_empty()
+    {
+        comparison.differences.retain(|difference| filter.admits(&difference.call_site));
+    }
+    comparison.differences.retain(|difference| difference.before != difference.after);
+    Part::Compared(comparison)
 }
 
 fn flame_part(question: &Question) -> Part {

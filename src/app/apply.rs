@@ -11,6 +11,7 @@ use super::state::{Choices, Dialog, ExportForm, Selected, SettingsForm, State, T
 use super::tables::Sheet;
 use super::timeline;
 use super::timeline::view::TimeView;
+use crate::analysis::RowRef;
 use crate::model::{BEFORE_NS, NEVER_NS, SourceId, SourceKind, TimeRange, format_count};
 use crate::report::Format;
 use crate::text::t;
@@ -77,6 +78,10 @@ impl App {
             Command::SortRows(column) => self.state.row_sort = self.state.row_sort.clicked(column),
             Command::SortGroups(column) => self.state.group_sort = self.state.group_sort.clicked(column),
             Command::SortNets(column) => self.state.net_sort = self.state.net_sort.clicked(column),
+            Command::SortDifferences(column) => {
+                self.state.difference_sort = self.state.difference_sort.clicked(column);
+            }
+            Command::Compare(sides) => self.state.sides = Some(sides),
             Command::SetMapPixels(pixels) => self.state.map_pixels = pixels,
             Command::SetFlat(is_flat) => self.state.is_flat = is_flat,
             Command::SetNetView(view) => self.state.net_view = view,
@@ -90,6 +95,7 @@ impl App {
                 self.state.looks.is_details_folded &= selected.is_none();
                 self.state.selected = selected;
             }
+            Command::SelectAlso(row) => self.select_also(row),
             Command::RevealSelected => self.reveal_selected(),
             Command::Undo => {
                 let now = self.state.choices.clone();
@@ -103,6 +109,7 @@ impl App {
             Command::ToggleCurve(label) => toggle(&mut self.state.looks.switched_curves, label),
             Command::ToggleSource(path) => toggle(&mut self.state.looks.hidden_sources, path),
             Command::ToggleTrack(name) => toggle(&mut self.state.looks.folded_tracks, name),
+            Command::SetColorBy(by) => self.state.looks.color_by = by,
             Command::MoveTrack(name, by) => self.move_track(name, by),
             Command::ToggleColumn(table, name) => {
                 toggle(&mut self.state.looks.hidden_columns, (table, name));
@@ -239,17 +246,38 @@ impl App {
         }
     }
 
+    fn select_also(&mut self, row: RowRef) {
+        let mut rows = match self.state.selected.take() {
+            Some(Selected::Row(one)) => vec![one],
+            Some(Selected::Rows(rows)) => rows,
+            _ => Vec::new(),
+        };
+        match rows.iter().position(|&known| known == row) {
+            Some(at) => drop(rows.remove(at)),
+            None => rows.push(row),
+        }
+        self.state.looks.is_details_folded &= rows.is_empty();
+        self.state.selected = match rows.as_slice() {
+            [] => None,
+            [one] => Some(Selected::Row(*one)),
+            _ => Some(Selected::Rows(rows)),
+        };
+    }
+
     fn reveal_selected(&mut self) {
         let Some(data) = self.state.data.clone() else { return };
         let span = data.span();
+        let life_of = |row: RowRef| {
+            let allocation = row.get(data.session());
+            let start = if allocation.alloc_ns == BEFORE_NS { span.start_ns } else { allocation.alloc_ns };
+            let is_freed = allocation.free_completed_ns != NEVER_NS;
+            TimeRange::new(start, if is_freed { allocation.free_completed_ns } else { span.end_ns })
+        };
         match self.state.selected.clone() {
-            Some(Selected::Row(row)) => {
-                let allocation = row.get(data.session());
-                let start =
-                    if allocation.alloc_ns == BEFORE_NS { span.start_ns } else { allocation.alloc_ns };
-                let is_freed = allocation.free_completed_ns != NEVER_NS;
-                let end = if is_freed { allocation.free_completed_ns } else { span.end_ns };
-                self.state.show(TimeView::around(TimeRange::new(start, end)));
+            Some(Selected::Row(row)) => self.state.show(TimeView::around(life_of(row))),
+            Some(Selected::Rows(rows)) => {
+                let lives = rows.into_iter().map(life_of).reduce(TimeRange::union);
+                self.state.show(TimeView::around(lives.unwrap_or(span)));
             }
             Some(Selected::Finding(at)) => {
                 if let Some(range) = self.state.answers.findings.get(at).map(|finding| finding.range) {
@@ -257,7 +285,7 @@ impl App {
                     self.state.show(TimeView::around(range));
                 }
             }
-            Some(Selected::Group(_)) | None => {}
+            Some(Selected::Group(_) | Selected::Difference(_)) | None => {}
         }
     }
 

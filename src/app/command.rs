@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::sorting::{GroupColumn, NetColumn, RowColumn};
+use super::sides::Side;
+use super::sorting::{DifferenceColumn, GroupColumn, NetColumn, RowColumn};
 use super::state::{Dialog, ExportForm, LiveView, NetView, Note, Selected, SettingsForm, Tab};
-use crate::analysis::{FlameOrder, FreeBy, GroupBy, Selection};
+use crate::analysis::{FlameOrder, FreeBy, GroupBy, RowRef, Selection};
 use crate::model::{SourceId, TimeRange};
 use crate::text::Language;
 
@@ -76,6 +77,10 @@ pub enum Command {
     SortGroups(GroupColumn),
     /// A click on a header.
     SortNets(NetColumn),
+    /// A click on a header.
+    SortDifferences(DifferenceColumn),
+    /// What is compared, A and B.
+    Compare([Side; 2]),
     /// How large the allocation map is drawn, in columns and rows of pixels; nothing while it is folded.
     SetMapPixels(Option<[u32; 2]>),
     /// List allocations one by one, or groups.
@@ -96,6 +101,8 @@ pub enum Command {
     FilterFocused,
     /// Select something.
     Select(Option<Selected>),
+    /// Select an allocation besides those that are, or not any more.
+    SelectAlso(RowRef),
     /// Show where in time the selected thing is.
     RevealSelected,
 
@@ -112,6 +119,8 @@ pub enum Command {
     ToggleSource(PathBuf),
     /// Fold a track or unfold it.
     ToggleTrack(&'static str),
+    /// What the blocks of the allocation map are coloured by.
+    SetColorBy(GroupBy),
     /// Move a track up (−1) or down (1).
     MoveTrack(&'static str, i32),
     /// Hide a column of a table or show it, by table and name.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::bars::{self, Bar};
 use super::lanes::{self, ShownLane};
 use super::timeline::pyramid::Pyramid;
 use crate::align::{self, Opened};
 use crate::analysis::growth::{self, Suggestion};
 use crate::analysis::{DeviceFilter, DriverGap, Index, Selection, UserCode, driver_gap};
-use crate::model::{Device, MarkerKind, ProcessId, Quantity, Session, SourceId, StackId, TimeRange};
+use crate::model::{Device, MarkerKind, ProcessId, Quantity, Session, SourceId, StrId, TimeRange};
 use crate::text::{say, t};
 
 /// A session made ready to be shown.
@@ -23,8 +24,12 @@ pub struct Data {
     pub peak: Option<(i64, i64)>,
     /// All markers on Unix time, ascending.
     pub markers: Vec<ShownMarker>,
-    /// By label: the rank of a call site among all by the bytes it ever allocated, which picks its colour.
-    ranks: Vec<u32>,
+    /// The rank of call sites among all, which picks their colour.
+    call_site_ranks: Ranks,
+    /// The rank of modules.
+    module_ranks: Ranks,
+    /// Steps and annotations in rows, by process.
+    pub bars: Vec<Vec<Vec<Bar>>>,
     /// Slices of traces, ready to be drawn.
     pub lanes: Vec<ShownLane>,
     /// What the driver counts beside the allocator, by device.
@@ -86,18 +91,34 @@ impl Data {
         let suggestions = growth::suggest(&index, Selection::default());
         let mut markers: Vec<ShownMarker> = markers_of(&session);
         markers.sort_by_key(|marker| marker.time_ns);
-        let ranks = ranks_of(&index);
+        let (call_site_ranks, module_ranks) = ranks_of(&index);
+        let bars = session.processes.iter().map(bars::bars_of).collect();
         let lanes = lanes::lanes_of(&session);
-        let mut data = Self { index, curves, suggestions, peak, markers, ranks, lanes, gaps: Vec::new() };
+        let mut data = Self {
+            index,
+            curves,
+            suggestions,
+            peak,
+            markers,
+            call_site_ranks,
+            module_ranks,
+            bars,
+            lanes,
+            gaps: Vec::new(),
+        };
         data.gaps =
             data.devices().into_iter().filter_map(|device| driver_gap(data.session(), device)).collect();
         data
     }
 
-    /// The rank of the call site of an allocation, which picks its colour.
-    pub fn rank(&self, process: ProcessId, stack: StackId) -> usize {
-        let label = self.index.call_site(process, stack);
-        self.ranks.get(label.0 as usize).map_or(0, |&rank| rank as usize)
+    /// The rank of a call site by the bytes it ever allocated.
+    pub fn call_site_rank(&self, label: StrId) -> usize {
+        rank_in(&self.call_site_ranks, label)
+    }
+
+    /// The rank of a module by the bytes it ever allocated.
+    pub fn module_rank(&self, label: StrId) -> usize {
+        rank_in(&self.module_ranks, label)
     }
 
     /// The session.
@@ -201,24 +222,41 @@ fn curves_of(session: &Session) -> Vec<Curve> {
     curves
 }
 
-fn ranks_of(index: &Index) -> Vec<u32> {
-    let mut bytes = vec![0_u64; index.label_count()];
+/// By label: its rank among all by the bytes it ever allocated.
+type Ranks = Vec<u32>;
+
+fn rank_in(ranks: &Ranks, label: StrId) -> usize {
+    ranks.get(label.0 as usize).map_or(0, |&rank| rank as usize)
+}
+
+/// The ranks of call sites and of modules.
+fn ranks_of(index: &Index) -> (Ranks, Ranks) {
+    let mut of_call_sites = vec![0_u64; index.label_count()];
+    let mut of_modules = of_call_sites.clone();
+    let add = |sums: &mut [u64], label: StrId, bytes: u64| {
+        if let Some(sum) = sums.get_mut(label.0 as usize) {
+            *sum = sum.saturating_add(bytes);
+        }
+    };
     for (number, process) in index.session.processes.iter().enumerate() {
-        let table = &process.allocations;
-        for (&stack, &size_bytes) in table.stack.iter().zip(&table.size_bytes) {
-            let label = index.call_site(ProcessId(number as u32), stack);
-            if let Some(sum) = bytes.get_mut(label.0 as usize) {
-                *sum = sum.saturating_add(size_bytes);
+        let (id, table) = (ProcessId(number as u32), &process.allocations);
+        for ((&stack, &op), &size_bytes) in table.stack.iter().zip(&table.op).zip(&table.size_bytes) {
+            add(&mut of_call_sites, index.call_site(id, stack), size_bytes);
+            if let Some(module) = index.module(id, op) {
+                add(&mut of_modules, module, size_bytes);
             }
         }
     }
-    let mut order: Vec<u32> = (0..bytes.len() as u32).collect();
-    order.sort_by_key(|&label| std::cmp::Reverse(bytes[label as usize]));
-    let mut ranks = vec![0; bytes.len()];
-    for (rank, label) in order.into_iter().enumerate() {
-        ranks[label as usize] = rank as u32;
-    }
-    ranks
+    let ranks = |bytes: Vec<u64>| {
+        let mut order: Vec<u32> = (0..bytes.len() as u32).collect();
+        order.sort_by_key(|&label| std::cmp::Reverse(bytes[label as usize]));
+        let mut ranks = vec![0; bytes.len()];
+        for (rank, label) in order.into_iter().enumerate() {
+            ranks[label as usize] = rank as u32;
+        }
+        ranks
+    };
+    (ranks(of_call_sites), ranks(of_modules))
 }
 
 fn peak_of(curves: &[Curve]) -> Option<(i64, i64)> {

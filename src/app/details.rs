@@ -6,13 +6,16 @@ use super::command::Command;
 use super::scene::Scene;
 use super::state::{Selected, Tab};
 use crate::analysis::findings::Finding;
-use crate::analysis::{FrameOrigin, Group, RowRef, label_words};
+use crate::analysis::{FrameOrigin, Group, RowRef, Side, label_words};
 use crate::model::time::{format_duration, format_offset, format_unix};
 use crate::model::{
     Allocation, AllocationFlags, BEFORE_NS, NEVER_NS, Phase, ProcessId, StackId, Stacks, format_bytes,
-    format_bytes_exact, format_count,
+    format_bytes_exact, format_count, format_delta_bytes,
 };
 use crate::text::t;
+
+/// So many of several allocations are listed.
+const MAX_LISTED: usize = 50;
 
 /// Draws the panel.
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
@@ -34,12 +37,14 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         ui.separator();
         egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| match scene.state.selected.clone() {
             Some(Selected::Row(row)) => allocation(ui, scene, row),
+            Some(Selected::Rows(rows)) => allocations(ui, scene, &rows),
             Some(Selected::Group(key)) => match find_group(scene, &key) {
                 Some(found) => group(ui, scene, &found),
                 None => {
                     ui.weak(t!("The selected group has nothing in this range."));
                 }
             },
+            Some(Selected::Difference(key)) => difference(ui, scene, &key),
             Some(Selected::Finding(at)) => {
                 let findings = scene.state.answers.findings.clone();
                 match findings.get(at) {
@@ -135,6 +140,31 @@ fn allocation(ui: &mut Ui, scene: &mut Scene<'_>, row: RowRef) {
     stack(ui, scene, row.process, allocation.stack);
 }
 
+/// Several allocations: their sum, and each to look at alone.
+fn allocations(ui: &mut Ui, scene: &mut Scene<'_>, rows: &[RowRef]) {
+    let index = scene.data.index.clone();
+    let size = |row: &RowRef| row.get(&index.session).size_bytes;
+    let bytes = rows.iter().map(size).fold(0, u64::saturating_add);
+    ui.label(RichText::new(format_bytes(bytes)).size(20.0).strong());
+    ui.strong(t!("{count} allocations selected", count = format_count(rows.len() as u64)));
+    if ui.button(t!("Show in tracks")).clicked() {
+        scene.ask(Command::RevealSelected);
+    }
+    ui.add_space(6.0);
+    for &row in rows.iter().take(MAX_LISTED) {
+        let allocation = row.get(&index.session);
+        let call_site = label_words(index.label(index.call_site(row.process, allocation.stack)));
+        let text = format!("{}  {call_site}", format_bytes(allocation.size_bytes));
+        let button = ui.add(egui::Button::new(text).wrap()).on_hover_text(t!("See it alone"));
+        if button.clicked() {
+            scene.ask(Command::Select(Some(Selected::Row(row))));
+        }
+    }
+    if rows.len() > MAX_LISTED {
+        ui.weak(t!("and {count} more", count = format_count((rows.len() - MAX_LISTED) as u64)));
+    }
+}
+
 fn op_facts(scene: &Scene<'_>, process: ProcessId, allocation: &Allocation) -> Vec<(&'static str, String)> {
     let Some(op) = scene.data.index.op_details(process, allocation.op) else { return Vec::new() };
     let strings = &scene.data.session().process(process).strings;
@@ -187,6 +217,40 @@ fn group(ui: &mut Ui, scene: &mut Scene<'_>, group: &Group) {
         }
     });
     stack(ui, scene, group.stack.0, group.stack.1);
+}
+
+/// A call site on both sides of the comparison.
+fn difference(ui: &mut Ui, scene: &mut Scene<'_>, key: &str) {
+    let comparison = scene.state.answers.comparison.clone();
+    let found = comparison.iter().flat_map(|it| &it.differences).find(|it| it.call_site == key);
+    let Some(found) = found else {
+        ui.weak(t!("Both sides have the same of it."));
+        return;
+    };
+    ui.label(RichText::new(format_delta_bytes(found.delta_bytes())).size(20.0).strong());
+    ui.add(Label::new(RichText::new(label_words(key)).strong()).wrap());
+    let side = |side: &Side| {
+        t!(
+            "{size} in {count}",
+            size = format_bytes_exact(side.totals.bytes),
+            count = format_count(side.totals.count)
+        )
+    };
+    let mut facts = vec![(t!("In B"), side(&found.after)), (t!("In A"), side(&found.before))];
+    for (name, side) in [(t!("Per step in B"), &found.after), (t!("Per step in A"), &found.before)] {
+        if side.per_step_bytes > 0 {
+            facts.push((name, format_bytes(side.per_step_bytes)));
+        }
+    }
+    table(ui, scene, "difference facts", &facts);
+    if ui.button(t!("Copy stack")).clicked() {
+        scene.ask(Command::Copy(found.stack.join("\n")));
+    }
+    ui.add_space(8.0);
+    ui.strong(t!("The stack that holds most of it"));
+    for line in &found.stack {
+        ui.add(Label::new(RichText::new(line).monospace().size(11.5)).wrap().selectable(true));
+    }
 }
 
 fn finding(ui: &mut Ui, scene: &mut Scene<'_>, finding: &Finding) {

@@ -78,7 +78,8 @@ impl App {
         if self.picking.is_some() {
             return;
         }
-        match Worker::start("file dialog", self.wake(ctx), move || ask_system(what)) {
+        let ask = self.picker;
+        match Worker::start("file dialog", self.wake(ctx), move || ask(what)) {
             Ok(worker) => self.picking = Some(worker),
             Err(error) => self.say(ctx, Tone::Error, t!("no thread for the file dialog: {error}", error)),
         }
@@ -148,7 +149,8 @@ impl App {
     }
 }
 
-fn ask_system(what: Pick) -> Picked {
+/// Asks through the system's own dialogs.
+pub fn ask_system(what: Pick) -> Picked {
     let asked = Instant::now();
     let dialog = rfd::FileDialog::new();
     let answer = match &what {

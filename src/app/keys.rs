@@ -37,7 +37,8 @@ pub const SHEET: &[(&str, &[(&str, &str)])] = &[
             (msg!("Export a report"), "Ctrl+S"),
             (msg!("Filter the table"), "Ctrl+F"),
             (msg!("Undo, redo"), "Ctrl+Z, Ctrl+Shift+Z"),
-            (msg!("Tabs"), msg!("1 to 7")),
+            (msg!("Tabs"), msg!("1 to 8")),
+            (msg!("Select several blocks or rows"), msg!("Ctrl+click")),
             (msg!("This sheet"), msg!("? or F1")),
         ],
     ),
@@ -45,7 +46,9 @@ pub const SHEET: &[(&str, &[(&str, &str)])] = &[
 
 /// What the keys that were pressed ask for; the keys are taken out of the input.
 pub fn commands(ctx: &Context, state: &State) -> Vec<Command> {
-    let is_typing = ctx.egui_wants_keyboard_input();
+    // A button that has the keyboard takes Space, Enter and, to hand it on, Tab and arrows; letters stay ours.
+    let is_typing = ctx.text_edit_focused();
+    let is_focused = ctx.memory(|memory| memory.focused().is_some());
     let has_dialog = state.dialog.is_some();
     let mut commands = Vec::new();
     ctx.input_mut(|input| {
@@ -54,6 +57,7 @@ pub fn commands(ctx: &Context, state: &State) -> Vec<Command> {
             let command = global(key, modifiers).or_else(|| match (has_dialog, is_typing) {
                 (true, _) => (key == Key::Escape).then_some(Command::Escape),
                 (false, true) => None,
+                (false, false) if is_focused && is_arrow(key) && modifiers.is_none() => None,
                 (false, false) => in_window(key, physical_key.unwrap_or(key), modifiers),
             });
             let is_ours = command.is_some();
@@ -62,6 +66,10 @@ pub fn commands(ctx: &Context, state: &State) -> Vec<Command> {
         });
     });
     commands
+}
+
+fn is_arrow(key: Key) -> bool {
+    matches!(key, Key::ArrowLeft | Key::ArrowRight | Key::ArrowUp | Key::ArrowDown)
 }
 
 /// Keys that work wherever the keyboard is.
@@ -119,6 +127,7 @@ fn in_window(key: Key, place: Key, modifiers: Modifiers) -> Option<Command> {
         Key::Num5 => Some(Command::ShowTab(Tab::ALL[4])),
         Key::Num6 => Some(Command::ShowTab(Tab::ALL[5])),
         Key::Num7 => Some(Command::ShowTab(Tab::ALL[6])),
+        Key::Num8 => Some(Command::ShowTab(Tab::ALL[7])),
         _ => None,
     }
 }

@@ -5,6 +5,7 @@
 
 mod answers;
 mod apply;
+mod bars;
 mod command;
 mod data;
 mod desk;
@@ -21,6 +22,7 @@ mod range_bar;
 mod scene;
 mod session_file;
 mod settings;
+mod sides;
 mod sorting;
 mod sources_panel;
 mod sql;
@@ -38,7 +40,8 @@ use std::time::{Duration, SystemTime};
 
 use answers::{Analyst, Question};
 pub use command::Command;
-use dialogs::{Picked, Worker};
+use dialogs::Worker;
+pub use dialogs::{Pick, Picked};
 use opening::{Building, Opening, Outcome, Wake};
 use scene::Scene;
 use state::{Choices, Placement};
@@ -138,6 +141,7 @@ pub struct App {
     dropped: Vec<PathBuf>,
     dropped_at_s: f64,
     preloaded: Vec<Opened>,
+    picker: fn(Pick) -> Picked,
     picking: Option<Worker<Picked>>,
     exporting: Option<Worker<Result<PathBuf, String>>>,
     asking_sql: Option<Worker<Result<Arc<sql::Answer>, String>>>,
@@ -163,6 +167,7 @@ impl App {
             dropped: paths,
             dropped_at_s: 0.0,
             preloaded: Vec::new(),
+            picker: dialogs::ask_system,
             picking: None,
             exporting: None,
             asking_sql: None,
@@ -176,6 +181,12 @@ impl App {
     /// An app that shows what was read already.
     pub fn of(opened: Vec<Opened>) -> Self {
         Self { preloaded: opened, ..Self::new(Vec::new()) }
+    }
+
+    /// The app with other dialogs for files than the system's.
+    #[must_use]
+    pub fn with_picker(self, picker: fn(Pick) -> Picked) -> Self {
+        Self { picker, ..self }
     }
 
     /// What the window knows.
@@ -193,6 +204,7 @@ impl App {
             && is_mapped
             && !is_reading
             && !is_waiting
+            && self.picking.is_none()
             && self.exporting.is_none()
             && self.asking_sql.is_none()
     }
@@ -404,6 +416,7 @@ impl App {
         }
         // Rows are those of the session before.
         state.selected = None;
+        state.sides = None;
         state.map = None;
         state.answers = answers::Answers::default();
         self.modified = times_of(opened.iter().map(|file| file.path.as_path()));
@@ -433,8 +446,9 @@ impl App {
             sort: state.row_sort,
             live_at_ns: state.live_at_ns(&data),
             live_view: state.live_view,
+            compared: state.compared(&data).map(|side| side.moment(state, &data)),
             flame_order: state.flame_order,
-            is_moving: state.is_brushing,
+            moving_under: state.is_brushing.then_some(state.tab),
             data,
         };
         if self.asked.as_ref().is_none_or(|asked| !asked.is_same(&question)) {
@@ -463,7 +477,7 @@ impl App {
         let Some(mapper) = &mut self.mapper else { return };
         let selection = self.state.choices.selection;
         let request = MapRequest { selection, range: self.state.view.range(), columns, rows };
-        let question = MapQuestion { data, request };
+        let question = MapQuestion { data, request, color_by: self.state.looks.color_by };
         if self.asked_map.as_ref() != Some(&question) {
             mapper.ask(question.clone());
             self.asked_map = Some(question);

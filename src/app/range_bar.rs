@@ -69,11 +69,11 @@ fn fields(ui: &mut Ui, scene: &mut Scene<'_>) {
 /// Reads two fields as a range.
 fn range_of(session: &Session, selection: Selection, texts: &[String; 2]) -> Result<TimeRange, String> {
     let mut times = [0; 2];
-    for (time, text) in times.iter_mut().zip(texts) {
+    for ((time, text), is_end) in times.iter_mut().zip(texts).zip([false, true]) {
         let text = text.trim().replace('−', "-");
         let spec: TimeSpec =
             text.parse().map_err(|error: crate::model::time::TimeSpecError| error.to_string())?;
-        *time = time_of(session, selection, spec)?;
+        *time = time_of(session, selection, spec, is_end)?;
     }
     if times[0] > times[1] {
         return Err(t!("the range ends before it starts").to_owned());
@@ -81,11 +81,10 @@ fn range_of(session: &Session, selection: Selection, texts: &[String; 2]) -> Res
     Ok(TimeRange::new(times[0], times[1]))
 }
 
-fn time_of(session: &Session, selection: Selection, spec: TimeSpec) -> Result<i64, String> {
+/// The end of a range may be the step after the last: the last one's end, as on the command line.
+fn time_of(session: &Session, selection: Selection, spec: TimeSpec, is_end: bool) -> Result<i64, String> {
     spec.resolve(session.span, |number| {
-        let steps = selection.processes(session).flat_map(|id| &session.process(id).steps);
-        let found = steps.filter(|step| step.number == number).map(|step| step.range.start_ns).min();
-        found.ok_or_else(|| t!("no step {number}", number))
+        selection.step_ns(session, number, is_end).ok_or_else(|| t!("no step {number}", number = number))
     })
 }
 

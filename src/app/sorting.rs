@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rayon::prelude::*;
 
-use crate::analysis::{Group, Index, NetGroup, RowRef};
+use crate::analysis::{Difference, Group, Index, NetGroup, RowRef};
 
 /// A column and a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +60,16 @@ pub enum NetColumn {
     Key,
 }
 
+/// Columns of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DifferenceColumn {
+    Change,
+    Count,
+    After,
+    Before,
+    Key,
+}
+
 /// Sorts rows; equal ones keep the order of time.
 pub fn sort_rows(index: &Index, rows: &mut [RowRef], sort: Sort<RowColumn>) {
     let get = |row: RowRef| row.get(&index.session);
@@ -104,6 +114,17 @@ pub fn order_of_nets(groups: &[NetGroup], sort: Sort<NetColumn>) -> Vec<u32> {
         NetColumn::Kept => order(groups.len(), |at| groups[at].kept.bytes, sort.is_descending),
         NetColumn::Peak => order(groups.len(), |at| groups[at].peak_bytes, sort.is_descending),
         NetColumn::Key => order(groups.len(), |at| groups[at].group.key.as_str(), sort.is_descending),
+    }
+}
+
+/// The order in which differences are shown.
+pub fn order_of_differences(rows: &[Difference], sort: Sort<DifferenceColumn>) -> Vec<u32> {
+    match sort.column {
+        DifferenceColumn::Change => order(rows.len(), |at| rows[at].delta_bytes(), sort.is_descending),
+        DifferenceColumn::Count => order(rows.len(), |at| rows[at].delta_count(), sort.is_descending),
+        DifferenceColumn::After => order(rows.len(), |at| rows[at].after.totals.bytes, sort.is_descending),
+        DifferenceColumn::Before => order(rows.len(), |at| rows[at].before.totals.bytes, sort.is_descending),
+        DifferenceColumn::Key => order(rows.len(), |at| rows[at].call_site.as_str(), sort.is_descending),
     }
 }
 

@@ -10,11 +10,13 @@ use super::answers::Answers;
 use super::data::Data;
 use super::history::History;
 use super::settings::Settings;
-use super::sorting::{GroupColumn, NetColumn, RowColumn, Sort};
+use super::sides::Side;
+use super::sorting::{DifferenceColumn, GroupColumn, NetColumn, RowColumn, Sort};
 use super::sql::Sql;
+use super::timeline::ColoredMap;
 use super::timeline::view::TimeView;
 use crate::align::Opened;
-use crate::analysis::{BlockMap, FlameOrder, FreeBy, GroupBy, RowRef, Selection};
+use crate::analysis::{FlameOrder, FreeBy, GroupBy, RowRef, Selection};
 use crate::model::TimeRange;
 use crate::report::{Format, Replacement};
 use crate::text::t;
@@ -28,6 +30,7 @@ pub enum Tab {
     Findings,
     Live,
     Net,
+    Compare,
     Stacks,
     Segments,
     Sql,
@@ -35,8 +38,16 @@ pub enum Tab {
 
 impl Tab {
     /// All of them, in the order they stand in.
-    pub const ALL: [Self; 7] =
-        [Self::Kept, Self::Findings, Self::Live, Self::Net, Self::Stacks, Self::Segments, Self::Sql];
+    pub const ALL: [Self; 8] = [
+        Self::Kept,
+        Self::Findings,
+        Self::Live,
+        Self::Net,
+        Self::Compare,
+        Self::Stacks,
+        Self::Segments,
+        Self::Sql,
+    ];
 
     /// The words for people.
     pub fn label(self) -> &'static str {
@@ -45,6 +56,7 @@ impl Tab {
             Self::Findings => t!("Findings"),
             Self::Live => t!("Live"),
             Self::Net => t!("Net"),
+            Self::Compare => t!("Compare"),
             Self::Stacks => t!("Stacks"),
             Self::Segments => t!("Segments"),
             Self::Sql => t!("SQL"),
@@ -127,8 +139,12 @@ pub struct Note {
 pub enum Selected {
     /// An allocation.
     Row(RowRef),
+    /// Several allocations, in the order in which they were selected.
+    Rows(Vec<RowRef>),
     /// A group, by its key.
     Group(String),
+    /// A difference of the comparison, by its call site or what else is summed by.
+    Difference(String),
     /// A finding, by its place.
     Finding(usize),
 }
@@ -212,6 +228,8 @@ pub struct Looks {
     pub track_order: Vec<&'static str>,
     /// Modules whose inner ones are folded away, by path.
     pub folded_modules: BTreeSet<String>,
+    /// What the blocks of the allocation map are coloured by.
+    pub color_by: GroupBy,
 }
 
 /// What the window knows.
@@ -235,7 +253,7 @@ pub struct State {
     /// The instant that was clicked: the live set is of it.
     pub cursor_ns: Option<i64>,
     /// The allocation map of what was visible when it was made.
-    pub map: Option<Arc<BlockMap>>,
+    pub map: Option<Arc<ColoredMap>>,
     /// How large the allocation map is drawn, in columns and rows of pixels.
     pub map_pixels: Option<[u32; 2]>,
     /// What was asked in SQL.
@@ -252,6 +270,8 @@ pub struct State {
     pub net_view: NetView,
     /// What the live tab shows.
     pub live_view: LiveView,
+    /// What is compared, A and B, once the user has chosen.
+    pub sides: Option<[Side; 2]>,
     /// Which end of the stacks is the root of the flame graph.
     pub flame_order: FlameOrder,
     /// How allocations are sorted.
@@ -260,6 +280,8 @@ pub struct State {
     pub group_sort: Sort<GroupColumn>,
     /// How the net table is sorted.
     pub net_sort: Sort<NetColumn>,
+    /// How the comparison is sorted.
+    pub difference_sort: Sort<DifferenceColumn>,
     /// The dialog over the window.
     pub dialog: Option<Dialog>,
     /// What was said, the newest last.
@@ -291,10 +313,12 @@ impl Default for State {
             is_flat: false,
             net_view: NetView::default(),
             live_view: LiveView::default(),
+            sides: None,
             flame_order: FlameOrder::default(),
             row_sort: Sort::descending(RowColumn::Bytes),
             group_sort: Sort::descending(GroupColumn::Bytes),
             net_sort: Sort::descending(NetColumn::Net),
+            difference_sort: Sort::descending(DifferenceColumn::Change),
             dialog: None,
             messages: Vec::new(),
             looks: Looks::default(),
@@ -312,6 +336,11 @@ impl State {
     /// The instant of the live set: where it was clicked, else the peak.
     pub fn live_at_ns(&self, data: &Data) -> i64 {
         self.cursor_ns.or(data.peak.map(|(at_ns, _)| at_ns)).unwrap_or_else(|| data.span().end_ns)
+    }
+
+    /// What is compared, A and B.
+    pub fn compared(&self, data: &Data) -> [Side; 2] {
+        self.sides.unwrap_or_else(|| Side::first(data))
     }
 
     /// Whether a curve is shown.

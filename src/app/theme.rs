@@ -5,6 +5,9 @@ use egui::{Color32, CornerRadius, FontId, Stroke, Theme, Visuals};
 use crate::analysis::findings::Severity;
 use crate::model::Quantity;
 
+/// How many colours tell things of one sort apart.
+pub const COLORS: usize = 12;
+
 /// The colours that egui's visuals have no place for.
 #[derive(Clone, Copy, Debug)]
 pub struct Palette {
@@ -12,6 +15,8 @@ pub struct Palette {
     pub track: Color32,
     /// Lines that divide.
     pub grid: Color32,
+    /// Around fields, boxes and buttons.
+    pub outline: Color32,
     /// Text on tracks.
     pub text: Color32,
     /// Text that steps back.
@@ -28,7 +33,11 @@ pub struct Palette {
     pub warning: Color32,
     /// All is well.
     pub good: Color32,
-    categories: [Color32; 12],
+    /// Blocks that have no colour of their own.
+    pub others: Color32,
+    /// Blocks that are summed since they are small.
+    pub small: Color32,
+    categories: [Color32; COLORS],
     allocated: Color32,
     reserved: Color32,
     driver: Color32,
@@ -42,6 +51,7 @@ const fn rgb(hex: u32) -> Color32 {
 const DARK: Palette = Palette {
     track: rgb(0x15_181d),
     grid: rgb(0x2a_2f37),
+    outline: rgb(0x74_7d8a),
     text: rgb(0xd8_dde5),
     weak_text: rgb(0x9a_a4b2),
     range_fill: Color32::from_rgba_premultiplied(16, 26, 40, 26),
@@ -50,6 +60,8 @@ const DARK: Palette = Palette {
     error: rgb(0xff_7b72),
     warning: rgb(0xf0_b429),
     good: rgb(0x56_d364),
+    others: rgb(0x8a_8f98),
+    small: rgb(0x73_7b87),
     categories: [
         rgb(0x4e_a1f3),
         rgb(0xf2_9e4c),
@@ -73,6 +85,7 @@ const DARK: Palette = Palette {
 const LIGHT: Palette = Palette {
     track: rgb(0xfb_fcfd),
     grid: rgb(0xd5_dae1),
+    outline: rgb(0x7b_8490),
     text: rgb(0x1f_2630),
     weak_text: rgb(0x56_6070),
     range_fill: Color32::from_rgba_premultiplied(6, 16, 34, 34),
@@ -80,14 +93,16 @@ const LIGHT: Palette = Palette {
     crosshair: rgb(0x6b_7686),
     error: rgb(0xb4_2318),
     warning: rgb(0x8a_5a00),
-    good: rgb(0x1a_7f37),
+    good: rgb(0x18_7a34),
+    others: rgb(0x76_7c86),
+    small: rgb(0x7d_8592),
     categories: [
         rgb(0x2b_7bd1),
-        rgb(0xd9_7a17),
-        rgb(0x2f_9a57),
+        rgb(0xc4_6a0c),
+        rgb(0x2b_9453),
         rgb(0xc2_4179),
         rgb(0x7a_5cd6),
-        rgb(0xa9_8a00),
+        rgb(0x9a_7d00),
         rgb(0x13_8c94),
         rgb(0xc7_4a36),
         rgb(0x66_8a2c),
@@ -180,6 +195,9 @@ pub fn install(ctx: &egui::Context) {
             ] {
                 widget.corner_radius = radius;
             }
+            visuals.widgets.inactive.bg_stroke = Stroke::new(1.0, palette.outline);
+            // What has the keyboard looks active too: the ring shows where it is.
+            visuals.widgets.active.bg_stroke = Stroke::new(2.0, palette.range_edge);
             style.spacing.item_spacing = egui::vec2(8.0, 5.0);
             style.spacing.button_padding = egui::vec2(8.0, 3.0);
         });
@@ -195,25 +213,103 @@ mod tests {
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
     }
 
+    /// `top` as it looks over `below`.
+    fn over(top: Color32, below: Color32) -> Color32 {
+        let rest = 1.0 - f32::from(top.a()) / 255.0;
+        let mix = |top: u8, below: u8| top.saturating_add((f32::from(below) * rest).round() as u8);
+        Color32::from_rgb(mix(top.r(), below.r()), mix(top.g(), below.g()), mix(top.b(), below.b()))
+    }
+
+    /// Both palettes with the visuals that go with them.
+    fn themes() -> Vec<(&'static str, Palette, Visuals)> {
+        let ctx = egui::Context::default();
+        install(&ctx);
+        let of = |theme| ctx.style_of(theme).visuals.clone();
+        vec![("dark", DARK, of(Theme::Dark)), ("light", LIGHT, of(Theme::Light))]
+    }
+
+    #[track_caller]
+    fn assert_contrast(least: f64, what: &str, top: Color32, below: Color32) {
+        let ratio = contrast(top, below);
+        assert!(ratio >= least, "{what}: {top:?} on {below:?} has {ratio:.2}, not {least}");
+    }
+
+    /// WCAG's AA for text: 4.5 to 1.
     #[test]
-    fn text_meets_aa_on_tracks_and_on_every_category() {
-        for (name, palette) in [("dark", DARK), ("light", LIGHT)] {
-            for text in [
-                palette.text,
-                palette.weak_text,
-                palette.error,
-                palette.warning,
-                palette.good,
-                palette.range_edge,
-            ] {
-                assert!(contrast(text, palette.track) >= 4.5, "{name} {text:?}");
+    fn every_text_meets_aa_on_what_it_is_written_on() {
+        for (name, palette, visuals) in themes() {
+            let plain = [palette.track, visuals.panel_fill, visuals.window_fill, visuals.faint_bg_color];
+            for below in plain {
+                for (what, text) in [
+                    ("text", palette.text),
+                    ("weak text", palette.weak_text),
+                    ("strong text", visuals.strong_text_color()),
+                    ("error", palette.error),
+                    ("warning", palette.warning),
+                    ("good", palette.good),
+                    ("link", visuals.hyperlink_color),
+                    ("own frame", palette.range_edge),
+                ] {
+                    assert_contrast(4.5, &format!("{name} {what}"), text, below);
+                }
+                // A figure over the bar of its share.
+                for fill in palette.categories {
+                    let bar = over(fill.gamma_multiply(0.3), below);
+                    assert_contrast(4.5, &format!("{name} figure on its bar"), palette.text, bar);
+                }
             }
+            let widgets = &visuals.widgets;
+            for widget in
+                [widgets.noninteractive, widgets.inactive, widgets.hovered, widgets.active, widgets.open]
+            {
+                for fill in [widget.bg_fill, widget.weak_bg_fill] {
+                    assert_contrast(4.5, &format!("{name} button"), palette.text, fill);
+                }
+            }
+            let selected = visuals.selection.bg_fill;
+            assert_contrast(4.5, &format!("{name} selected"), palette.text, selected);
+            assert_contrast(4.5, &format!("{name} selected"), visuals.strong_text_color(), selected);
             for fill in palette.categories {
-                let ratio = contrast(Palette::text_on(fill), fill);
-                assert!(ratio >= 4.5, "{name} {fill:?}: {ratio}");
+                assert_contrast(4.5, &format!("{name} slice"), Palette::text_on(fill), fill);
+                let annotation = over(fill.gamma_multiply(0.35), palette.track);
+                assert_contrast(4.5, &format!("{name} annotation"), palette.text, annotation);
             }
-            for line in [palette.allocated, palette.reserved, palette.driver, palette.capacity] {
-                assert!(contrast(line, palette.track) >= 3.0, "{name} {line:?}");
+            for fill in [palette.grid, over(palette.grid.gamma_multiply(0.6), palette.track)] {
+                assert_contrast(4.5, &format!("{name} step"), palette.text, fill);
+            }
+            let range = over(palette.range_fill, palette.track);
+            for text in [palette.text, palette.weak_text, palette.error] {
+                assert_contrast(4.5, &format!("{name} in the range"), text, range);
+            }
+        }
+    }
+
+    /// WCAG's AA for lines and shapes that tell something: 3 to 1.
+    #[test]
+    fn every_line_and_shape_meets_aa_on_its_background() {
+        for (name, palette, visuals) in themes() {
+            let curves = [palette.allocated, palette.reserved, palette.driver, palette.capacity];
+            let lines =
+                [palette.range_edge, palette.crosshair, palette.others, palette.small, palette.outline];
+            let range = over(palette.range_fill, palette.track);
+            for below in [palette.track, range] {
+                for line in curves.into_iter().chain(lines).chain(palette.categories) {
+                    assert_contrast(3.0, &format!("{name} shape"), line, below);
+                }
+            }
+            for below in [visuals.panel_fill, visuals.window_fill] {
+                let edges = [
+                    ("field", visuals.widgets.inactive.bg_stroke.color),
+                    ("focus", visuals.widgets.active.bg_stroke.color),
+                    ("focused text", visuals.selection.stroke.color),
+                    ("check mark's box", palette.outline),
+                ];
+                for (what, edge) in edges {
+                    assert_contrast(3.0, &format!("{name} {what}"), edge, below);
+                }
+            }
+            for below in [visuals.panel_fill, visuals.faint_bg_color] {
+                assert_contrast(3.0, &format!("{name} small curve"), palette.category(0), below);
             }
         }
     }

@@ -7,6 +7,9 @@ use super::state::{Dialog, State};
 use crate::analysis::DeviceFilter;
 use crate::text::{Language, say, t};
 
+/// What stands at the right takes so much.
+const RIGHT_POINTS: f32 = 130.0;
+
 /// Draws the row.
 pub fn show(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
     egui::Panel::top("toolbar").show(ui, |ui| {
@@ -29,14 +32,22 @@ pub fn show(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
                     commands.push(Command::SuggestGrowth);
                 }
             }
-            ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-                if ui.button("?").on_hover_text(t!("Keys (F1)")).accessible_name(t!("Keys")).clicked() {
-                    commands.push(Command::ShowDialog(Dialog::Keys));
-                }
-                theme_menu(ui, commands);
-            });
+            // Where there is no room at the right they go into the next row, as all others do.
+            if ui.available_size_before_wrap().x > RIGHT_POINTS {
+                let right = egui::Layout::right_to_left(egui::Align::Center);
+                ui.with_layout(right, |ui| theme_and_keys(ui, commands));
+            } else {
+                theme_and_keys(ui, commands);
+            }
         });
     });
+}
+
+fn theme_and_keys(ui: &mut Ui, commands: &mut Vec<Command>) {
+    if ui.button("?").on_hover_text(t!("Keys (F1)")).accessible_name(t!("Keys")).clicked() {
+        commands.push(Command::ShowDialog(Dialog::Keys));
+    }
+    theme_menu(ui, commands);
 }
 
 fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {

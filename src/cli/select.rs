@@ -120,12 +120,7 @@ fn find_device(session: &Session, text: &str) -> Result<DeviceFilter, UsageError
 /// the last one ends.
 fn find_step(session: &Session, selection: Selection, number: i64, end: End) -> Result<i64, UsageError> {
     let steps = || selection.processes(session).flat_map(|id| &session.process(id).steps);
-    let start = steps().filter(|step| step.number == number).map(|step| step.range.start_ns).min();
-    let last = steps().max_by_key(|step| step.number);
-    let end_of_last = last
-        .filter(|last| end == End::To && last.number.checked_add(1) == Some(number))
-        .map(|last| last.range.end_ns);
-    start.or(end_of_last).ok_or_else(|| {
+    selection.step_ns(session, number, end == End::To).ok_or_else(|| {
         let mut numbers: Vec<i64> = steps().map(|step: &Step| step.number).collect();
         numbers.sort_unstable();
         numbers.dedup();

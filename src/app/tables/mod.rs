@@ -1,6 +1,7 @@
 //! The tabs below the tracks.
 
 mod cells;
+mod compare;
 mod findings;
 mod groups;
 mod nets;
@@ -84,6 +85,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             show_lens(ui, scene, &live);
         }
         Tab::Net => nets::show(ui, scene),
+        Tab::Compare => compare::show(ui, scene),
         Tab::Stacks => stacks::show(ui, scene),
         Tab::Segments => segments::show(ui, scene),
         Tab::Sql => sql::show(ui, scene),
@@ -144,7 +146,8 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
     if tab == Tab::Stacks {
         return;
     }
-    let is_flat = scene.state.is_flat && tab != Tab::Net;
+    let has_flat = matches!(tab, Tab::Kept | Tab::Live);
+    let is_flat = scene.state.is_flat && has_flat;
     if tab == Tab::Net {
         for (view, text) in [
             (NetView::Groups, t!("Groups")),
@@ -171,7 +174,7 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
         }
         ui.separator();
     }
-    if tab != Tab::Net {
+    if has_flat {
         if ui.selectable_label(!is_flat, t!("Groups")).clicked() {
             scene.ask(Command::SetFlat(false));
         }
@@ -184,6 +187,7 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
     }
     let columns = match (tab, is_flat) {
         (Tab::Net, _) => None,
+        (Tab::Compare, _) => Some((compare::TABLE, cells::names(&compare::COLUMNS))),
         (_, true) => Some((rows::TABLE, cells::names(&rows::COLUMNS))),
         (_, false) => Some((groups::TABLE, cells::names(&groups::COLUMNS))),
     };

@@ -46,14 +46,22 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     table.body(|body| {
         body.rows(cells::ROW, lens.rows.len().min(MAX_ROWS), |mut row| {
             let row_ref = lens.rows[row.index()];
-            row.set_selected(scene.state.selected == Some(Selected::Row(row_ref)));
+            row.set_selected(match &scene.state.selected {
+                Some(Selected::Row(one)) => *one == row_ref,
+                Some(Selected::Rows(rows)) => rows.contains(&row_ref),
+                _ => false,
+            });
             let texts = texts(scene, row_ref, &row_ref.get(scene.data.session()));
             for &at in &shown {
                 row.col(|ui| cells::text(ui, &texts[at]));
             }
             let response = row.response();
             if response.clicked() {
-                scene.ask(Command::Select(Some(Selected::Row(row_ref))));
+                let keeps_others = response.ctx.input(|input| input.modifiers.command);
+                scene.ask(match keeps_others {
+                    true => Command::SelectAlso(row_ref),
+                    false => Command::Select(Some(Selected::Row(row_ref))),
+                });
             }
             if response.double_clicked() {
                 scene.ask(Command::RevealSelected);

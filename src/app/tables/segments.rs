@@ -1,6 +1,6 @@
 //! Segments at an instant, with their blocks and holes: fragmentation can be seen.
 
-use egui::{Rect, Sense, Ui, pos2, vec2};
+use egui::{Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 
 use crate::analysis::{BlockAt, SegmentAt, label_words};
 use crate::app::command::Command;
@@ -94,7 +94,8 @@ fn paint(
 ) -> Option<BlockAt> {
     let palette = scene.palette;
     let painter = ui.painter().with_clip_rect(place.intersect(ui.clip_rect()));
-    painter.rect_filled(place, 1, palette.grid);
+    painter.rect_filled(place, 1, palette.track);
+    painter.rect_stroke(place, 1, Stroke::new(1.0, palette.outline), StrokeKind::Outside);
     let x = |address: u64| {
         let share = address.saturating_sub(segment.address) as f64 / segment.total_bytes.max(1) as f64;
         place.left() + (share * f64::from(place.width())) as f32
@@ -105,9 +106,11 @@ fn paint(
     for block in &segment.blocks {
         let (left, right) = (x(block.address), x(block.address.saturating_add(block.bytes)));
         let stack = session.process(block.row.process).allocations.stack[block.row.row as usize];
-        let color = palette.category(scene.data.rank(block.row.process, stack));
+        let call_site = scene.data.index.call_site(block.row.process, stack);
+        let color = palette.category(scene.data.call_site_rank(call_site));
         let is_lit = match &scene.state.selected {
             Some(Selected::Row(row)) => *row == block.row,
+            Some(Selected::Rows(rows)) => rows.contains(&block.row),
             _ => true,
         };
         let color = if is_lit { color } else { color.gamma_multiply(0.5) };

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::analysis::{NetGroup, RowRef};
+use crate::analysis::{Comparison, NetGroup, RowRef};
 use crate::app::answers::Lens;
 use crate::app::data::Data;
-use crate::app::sorting::{order_of_groups, order_of_nets};
+use crate::app::sorting::{order_of_differences, order_of_groups, order_of_nets};
 use crate::app::state::{NetView, State, Tab};
 use crate::model::{BEFORE_NS, NEVER_NS};
 use crate::report::guard;
@@ -18,6 +18,8 @@ pub enum Sheet {
     Rows(Arc<Data>, Arc<Lens>),
     /// What each group added.
     Nets(Arc<Vec<NetGroup>>, Vec<u32>),
+    /// What differs between two moments.
+    Differences(Arc<Comparison>, Vec<u32>),
 }
 
 impl Sheet {
@@ -29,6 +31,11 @@ impl Sheet {
             Tab::Live => answers.live.clone(),
             Tab::Net if state.net_view == NetView::Groups => {
                 return Some(Self::Nets(answers.net.clone(), order_of_nets(&answers.net, state.net_sort)));
+            }
+            Tab::Compare => {
+                let comparison = answers.comparison.clone()?;
+                let order = order_of_differences(&comparison.differences, state.difference_sort);
+                return Some(Self::Differences(comparison, order));
             }
             _ => return None,
         };
@@ -59,13 +66,22 @@ impl Sheet {
             Self::Nets(..) => {
                 &["group", "net_bytes", "allocated_bytes", "freed_bytes", "kept_bytes", "peak_bytes"]
             }
+            Self::Differences(..) => &[
+                "group",
+                "delta_bytes",
+                "delta_count",
+                "after_bytes",
+                "after_count",
+                "before_bytes",
+                "before_count",
+            ],
         }
     }
 
     /// How many rows there are.
     pub fn len(&self) -> usize {
         match self {
-            Self::Groups(_, order) | Self::Nets(_, order) => order.len(),
+            Self::Groups(_, order) | Self::Nets(_, order) | Self::Differences(_, order) => order.len(),
             Self::Rows(_, lens) => lens.rows.len(),
         }
     }
@@ -97,6 +113,19 @@ impl Sheet {
                     net.freed.bytes.to_string(),
                     net.kept.bytes.to_string(),
                     net.peak_bytes.to_string(),
+                ]
+            }
+            Self::Differences(comparison, order) => {
+                let difference = &comparison.differences[order[row] as usize];
+                let (after, before) = (difference.after.totals, difference.before.totals);
+                vec![
+                    difference.call_site.clone(),
+                    difference.delta_bytes().to_string(),
+                    difference.delta_count().to_string(),
+                    after.bytes.to_string(),
+                    after.count.to_string(),
+                    before.bytes.to_string(),
+                    before.count.to_string(),
                 ]
             }
         }

@@ -1,12 +1,13 @@
-//! The allocation map: each allocation a block over time, stacked by age, coloured by its call site.
+//! The allocation map: each allocation a block over time, stacked by age, coloured by what the user chooses.
 
 use std::sync::Arc;
 
-use egui::{Color32, Id, Mesh, Pos2, Rect, Shape, Ui, pos2};
+use egui::{Color32, Id, Mesh, Pos2, Rect, RichText, Shape, Stroke, StrokeKind, Ui, pos2, vec2};
 
 use super::Tracks;
+use super::colors::{self, COLOR_BY, ColoredMap};
 use super::view::Axis;
-use crate::analysis::{BlockMap, Group, MapRequest, Piece, block_map, label_words};
+use crate::analysis::{BlockMap, Group, GroupBy, MapRequest, Piece, RowRef, block_map, label_words};
 use crate::app::command::Command;
 use crate::app::data::Data;
 use crate::app::desk::Desk;
@@ -27,16 +28,20 @@ pub struct MapQuestion {
     pub data: Arc<Data>,
     /// What it shall show.
     pub request: MapRequest,
+    /// What its blocks are coloured by.
+    pub color_by: GroupBy,
 }
 
 impl PartialEq for MapQuestion {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.data, &other.data) && self.request == other.request
+        Arc::ptr_eq(&self.data, &other.data)
+            && self.request == other.request
+            && self.color_by == other.color_by
     }
 }
 
 /// The desk of the thread that makes maps.
-pub type Mapper = Desk<MapQuestion, BlockMap>;
+pub type Mapper = Desk<MapQuestion, ColoredMap>;
 
 /// Starts the thread that makes maps.
 ///
@@ -44,14 +49,15 @@ pub type Mapper = Desk<MapQuestion, BlockMap>;
 /// When the system has no thread to give.
 pub fn start_mapper(wake: Wake) -> std::io::Result<Mapper> {
     Desk::start("allocation map", wake, |question: MapQuestion, reply| {
-        reply.send(block_map(question.data.session(), &question.request));
+        let map = block_map(question.data.session(), &question.request);
+        reply.send(colors::color(&question.data, map, question.color_by));
     })
 }
 
 /// The mesh of a map as it was drawn last, and what it was drawn for.
 #[derive(Clone)]
 struct Cached {
-    map: Arc<BlockMap>,
+    map: Arc<ColoredMap>,
     axis: Axis,
     rect: Rect,
     selected: Option<Selected>,
@@ -65,19 +71,8 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         tracks.scene.data.session().processes.iter().any(|process| !process.allocations.is_empty());
     let map = tracks.scene.state.map.clone();
     let head = map.clone();
-    let is_open = has_rows
-        && tracks.head(ui, "Allocations", |ui, _| {
-            if let Some(map) = &head {
-                let least = format_bytes(map.least_bytes);
-                let text = t!(
-                    "{blocks} blocks, {summed} below {least} or too short summed",
-                    blocks = format_count(map.blocks as u64),
-                    summed = format_count(map.summed as u64),
-                    least
-                );
-                ui.add(egui::Label::new(egui::RichText::new(text).small().weak()).truncate());
-            }
-        });
+    let is_open =
+        has_rows && tracks.head(ui, "Allocations", |ui, tracks| legend(ui, tracks, head.as_deref()));
     let height = tracks.height("Allocations", HEIGHT);
     let pixels = is_open.then_some([tracks.axis.width as u32, height as u32]);
     if tracks.scene.state.map_pixels != pixels {
@@ -94,16 +89,69 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     painter.add(Shape::Mesh(mesh(ui, tracks, &map, rect)));
     tracks.overlay(ui, rect);
     let at = response.hover_pos().filter(|at| rect.contains(*at));
-    let Some(piece) = at.and_then(|at| find(&map, &tracks.axis, rect, at)) else { return };
+    let Some(piece) = at.and_then(|at| find(&map.map, &tracks.axis, rect, at)) else { return };
     if response.clicked() {
-        tracks.scene.ask(Command::Select(Some(Selected::Row(piece.row))));
+        let keeps_others = ui.input(|input| input.modifiers.command);
+        tracks.scene.ask(match keeps_others {
+            true => Command::SelectAlso(piece.row),
+            false => Command::Select(Some(Selected::Row(piece.row))),
+        });
     }
     if !response.dragged() {
-        let box_rect = rect_of(&piece, &tracks.axis, rect, map.high_bytes);
-        let stroke = egui::Stroke::new(1.5, tracks.scene.palette.text);
-        painter.rect_stroke(box_rect, 0, stroke, egui::StrokeKind::Inside);
-        response.on_hover_ui_at_pointer(|ui| describe(ui, tracks.scene, &piece));
+        let box_rect = rect_of(&piece, &tracks.axis, rect, map.map.high_bytes);
+        let stroke = Stroke::new(1.5, tracks.scene.palette.text);
+        painter.rect_stroke(box_rect, 0, stroke, StrokeKind::Inside);
+        response.on_hover_ui_at_pointer(|ui| describe(ui, tracks.scene, &piece, map.by));
     }
+}
+
+/// What the colours mean, which other meaning they can have, and what is not drawn block by block.
+fn legend(ui: &mut Ui, tracks: &mut Tracks<'_, '_>, map: Option<&ColoredMap>) {
+    let now = tracks.scene.state.looks.color_by;
+    let mut chosen = now;
+    let words = |by: GroupBy| match by {
+        GroupBy::Module => t!("colour by module"),
+        GroupBy::Category => t!("colour by category"),
+        GroupBy::Step => t!("colour by step"),
+        _ => t!("colour by call site"),
+    };
+    let combo = egui::ComboBox::from_id_salt("color by").selected_text(words(now)).width(130.0);
+    let combo = combo.show_ui(ui, |ui| {
+        for by in COLOR_BY {
+            ui.selectable_value(&mut chosen, by, words(by));
+        }
+    });
+    combo.response.accessible_name(t!("What colours mean"));
+    if chosen != now {
+        tracks.scene.ask(Command::SetColorBy(chosen));
+    }
+    let Some(map) = map else { return };
+    let palette = tracks.scene.palette;
+    ui.spacing_mut().item_spacing.x = 4.0;
+    // A floating scroll bar would lie over the words; the wheel scrolls without one.
+    let area = egui::ScrollArea::horizontal()
+        .id_salt("map legend")
+        .scroll_bar_visibility(egui::scroll_area::ScrollBarVisibility::AlwaysHidden);
+    area.show(ui, |ui| {
+        ui.horizontal(|ui| {
+            for class in &map.legend {
+                let (swatch, _) = ui.allocate_exact_size(vec2(10.0, 10.0), egui::Sense::hover());
+                let color = class.color.map_or(palette.others, |color| palette.category(color));
+                ui.painter().rect_filled(swatch, 2, color);
+                ui.add(egui::Label::new(RichText::new(&class.label).small().color(palette.text)).extend());
+                ui.add_space(6.0);
+            }
+            let (swatch, _) = ui.allocate_exact_size(vec2(10.0, 10.0), egui::Sense::hover());
+            ui.painter().rect_filled(swatch, 2, palette.small);
+            let text = t!(
+                "{count} of {total} blocks below {size} or too short, summed",
+                count = format_count(map.map.summed as u64),
+                total = format_count((map.map.blocks + map.map.summed) as u64),
+                size = format_bytes(map.map.least_bytes)
+            );
+            ui.add(egui::Label::new(RichText::new(text).small().weak()).extend());
+        });
+    });
 }
 
 fn rect_of(piece: &Piece, axis: &Axis, rect: Rect, high_bytes: u64) -> Rect {
@@ -123,7 +171,7 @@ fn find(map: &BlockMap, axis: &Axis, rect: Rect, at: Pos2) -> Option<Piece> {
 }
 
 /// The mesh, drawn anew only when something that it shows has changed.
-fn mesh(ui: &Ui, tracks: &Tracks<'_, '_>, map: &Arc<BlockMap>, rect: Rect) -> Arc<Mesh> {
+fn mesh(ui: &Ui, tracks: &Tracks<'_, '_>, map: &Arc<ColoredMap>, rect: Rect) -> Arc<Mesh> {
     let id = Id::unique("allocation map");
     let selected = tracks.scene.state.selected.clone();
     let is_dark = ui.visuals().dark_mode;
@@ -144,31 +192,44 @@ fn mesh(ui: &Ui, tracks: &Tracks<'_, '_>, map: &Arc<BlockMap>, rect: Rect) -> Ar
     mesh
 }
 
-fn draw(tracks: &Tracks<'_, '_>, map: &BlockMap, rect: Rect) -> Mesh {
-    let (scene, axis) = (&tracks.scene, &tracks.axis);
+fn draw(tracks: &Tracks<'_, '_>, colored: &ColoredMap, rect: Rect) -> Mesh {
+    let (scene, axis, map) = (&tracks.scene, &tracks.axis, &colored.map);
     let mut mesh = Mesh::default();
     mesh.reserve_vertices((map.pieces.len() + map.small.len()) * 4);
     mesh.reserve_triangles((map.pieces.len() + map.small.len()) * 2);
+    let colors: Vec<Color32> = colored
+        .legend
+        .iter()
+        .map(|class| class.color.map_or(scene.palette.others, |color| scene.palette.category(color)))
+        .collect();
     let group = selected_group(scene);
-    let session = scene.data.session();
-    for piece in &map.pieces {
+    let lit = |row: RowRef| match (&scene.state.selected, group) {
+        (Some(Selected::Row(one)), _) => Some(*one == row),
+        (Some(Selected::Rows(rows)), _) => Some(rows.contains(&row)),
+        (Some(Selected::Group(_)), Some(group)) => Some(group.rows.binary_search(&row).is_ok()),
+        _ => None,
+    };
+    for (piece, &class) in map.pieces.iter().zip(&colored.classes) {
         let shape = rect_of(piece, axis, rect, map.high_bytes);
         if shape.right() < rect.left() || shape.left() > rect.right() {
             continue;
         }
-        let stack = session.process(piece.row.process).allocations.stack[piece.row.row as usize];
-        let color = scene.palette.category(scene.data.rank(piece.row.process, stack));
-        let is_lit = match (&scene.state.selected, group) {
-            (Some(Selected::Row(row)), _) => *row == piece.row,
-            (Some(Selected::Group(_)), Some(group)) => group.rows.binary_search(&piece.row).is_ok(),
-            _ => true,
-        };
-        let color = if is_lit { color } else { color.gamma_multiply(0.28) };
+        let color = colors[class as usize];
         // A gap between blocks that are high enough, so that equal neighbours can be told apart.
         let gap = if shape.height() > 3.0 { 0.5 } else { 0.0 };
-        mesh.add_colored_rect(shape.with_min_y(shape.top() + gap), color);
+        let shape = shape.with_min_y(shape.top() + gap);
+        match lit(piece.row) {
+            None => mesh.add_colored_rect(shape, color),
+            Some(false) => mesh.add_colored_rect(shape, color.gamma_multiply(0.28)),
+            // The frame says it too, for whom all colours look alike.
+            Some(true) if shape.height() > 4.0 && shape.width() > 4.0 => {
+                mesh.add_colored_rect(shape, scene.palette.text);
+                mesh.add_colored_rect(shape.shrink(1.0), color);
+            }
+            Some(true) => mesh.add_colored_rect(shape, color),
+        }
     }
-    band(&mut mesh, map, axis, rect, scene.palette.weak_text.gamma_multiply(0.5));
+    band(&mut mesh, map, axis, rect, scene.palette.small);
     mesh
 }
 
@@ -178,7 +239,7 @@ fn band(mesh: &mut Mesh, map: &BlockMap, axis: &Axis, rect: Rect, color: Color32
     for (at, level) in map.small.iter().enumerate().filter(|(_, level)| level.bytes > 0) {
         let until_ns = map.small.get(at + 1).map_or(end_ns, |next| next.time_ns);
         let piece = Piece {
-            row: crate::analysis::RowRef { process: crate::model::ProcessId(0), row: 0 },
+            row: RowRef { process: crate::model::ProcessId(0), row: 0 },
             start_ns: level.time_ns,
             end_ns: until_ns,
             base_bytes: level.base_bytes,
@@ -196,12 +257,13 @@ fn selected_group<'a>(scene: &'a Scene<'_>) -> Option<&'a Group> {
 }
 
 /// What the block under the pointer is.
-fn describe(ui: &mut Ui, scene: &Scene<'_>, piece: &Piece) {
+fn describe(ui: &mut Ui, scene: &Scene<'_>, piece: &Piece, by: GroupBy) {
     let index = &scene.data.index;
     let allocation = piece.row.get(scene.data.session());
     let (process, stack) = (piece.row.process, allocation.stack);
     ui.strong(format_bytes(allocation.size_bytes));
     ui.label(label_words(index.label(index.op(process, allocation.op, stack))));
+    ui.weak(colors::class_text(scene.data, piece.row, by));
     let start_ns = scene.data.span().start_ns;
     let from = match allocation.alloc_ns {
         BEFORE_NS => t!("before the recording").to_owned(),

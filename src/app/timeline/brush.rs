@@ -30,7 +30,7 @@ pub fn interact(ui: &Ui, tracks: &mut Tracks<'_, '_>, response: &Response, has_b
     let shift = ui.input(|input| input.modifiers.shift);
     if response.double_clicked() {
         tracks.scene.ask(Command::FitAll);
-    } else if response.clicked() {
+    } else if response.clicked() && !ui.input(|input| input.modifiers.command) {
         click(tracks, response, shift);
     }
     if response.drag_started_by(PointerButton::Middle) {

@@ -15,6 +15,9 @@ const HEIGHT: f32 = 150.0;
 /// A capacity far above the curves would press them flat: then only its figure is shown.
 const CAPACITY_WITHIN: f64 = 1.6;
 
+/// A figure of the grid is so high.
+const LABEL_POINTS: f32 = 14.0;
+
 /// From bytes to y.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
@@ -38,11 +41,6 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     if !tracks.head(ui, "Memory", legend) {
         return;
     }
-    let text = description(tracks);
-    let height = tracks.height("Memory", HEIGHT);
-    let (rect, response) = tracks.body(ui, "Memory", height, || text.clone());
-    tracks.grip(ui, "Memory", height);
-    let painter = ui.painter().with_clip_rect(rect);
     let (data, palette, axis) = (tracks.scene.data, tracks.scene.palette, tracks.axis);
     let shown: Vec<(usize, &Curve)> = data
         .curves
@@ -50,6 +48,11 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         .enumerate()
         .filter(|(_, curve)| tracks.scene.state.is_curve_shown(data, curve))
         .collect();
+    let text = description(tracks, &shown);
+    let height = tracks.height("Memory", HEIGHT);
+    let (rect, response) = tracks.body(ui, "Memory", height, || text.clone());
+    tracks.grip(ui, "Memory", height);
+    let painter = ui.painter().with_clip_rect(rect);
     let scale = Scale::new(rect.with_min_y(rect.top() + 4.0), highest(&shown, &axis));
     grid(&painter, scale, rect, palette);
     for &(index, curve) in &shown {
@@ -62,6 +65,11 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     for note in &tracks.scene.state.choices.notes {
         let marker = ShownMarker { time_ns: note.time_ns, kind: MarkerKind::User, text: note.text.clone() };
         flag(&painter, &marker, &axis, rect, palette);
+    }
+    if let Some(text) = capacity(tracks, &shown).filter(|&(_, bytes)| bytes as f64 > scale.high) {
+        // Beside the grid's figures: curves that grow are low here.
+        let at = rect.left_top() + egui::vec2(76.0, 2.0);
+        painter.text(at, Align2::LEFT_TOP, text.0, track_font(), palette.weak_text);
     }
     tracks.overlay(ui, rect);
     if let Some(at_ns) = tracks.hover_ns.filter(|_| response.hovered() || response.dragged()) {
@@ -112,8 +120,21 @@ fn legend(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     });
 }
 
-fn description(tracks: &Tracks<'_, '_>) -> String {
+/// The largest capacity that is shown, in words and in bytes.
+fn capacity(tracks: &Tracks<'_, '_>, shown: &[(usize, &Curve)]) -> Option<(String, i64)> {
+    let view = tracks.axis.view;
+    let curves = shown.iter().filter(|(_, curve)| curve.quantity == Quantity::Capacity);
+    let highest = curves.filter_map(|(_, curve)| {
+        let points = &curve.points;
+        points.at(view.end_ns).or_else(|| points.bytes.first().copied())
+    });
+    let bytes = highest.max()?;
+    Some((t!("capacity {size}", size = format_bytes(bytes.unsigned_abs())), bytes))
+}
+
+fn description(tracks: &Tracks<'_, '_>, shown: &[(usize, &Curve)]) -> String {
     let data = tracks.scene.data;
+    let capacity = capacity(tracks, shown).map_or_else(String::new, |(text, _)| format!(", {text}"));
     let peak = data.peak.map_or_else(String::new, |(at_ns, bytes)| {
         t!(
             ", peak {bytes} at {time}",
@@ -122,9 +143,10 @@ fn description(tracks: &Tracks<'_, '_>) -> String {
         )
     });
     t!(
-        "Memory over time, {count} curves{peak}, {range}",
+        "Memory over time, {count} curves{peak}{capacity}, {range}",
         count = data.curves.len(),
         peak,
+        capacity,
         range = tracks.range_text()
     )
 }
@@ -160,7 +182,9 @@ fn grid(painter: &Painter, scale: Scale, rect: Rect, palette: &Palette) {
         painter.hline(rect.x_range(), y, Stroke::new(1.0, palette.grid));
         let text = format_bytes(level as u64);
         let at = pos2(rect.left() + 4.0, y - 1.0);
-        painter.text(at, Align2::LEFT_BOTTOM, text, track_font(), palette.weak_text);
+        if y > rect.top() + LABEL_POINTS {
+            painter.text(at, Align2::LEFT_BOTTOM, text, track_font(), palette.weak_text);
+        }
         level += step;
     }
 }
@@ -285,8 +309,8 @@ fn readout(ui: &Ui, tracks: &Tracks<'_, '_>, shown: &[(usize, &Curve)], rect: Re
     for &(index, curve) in shown.iter().rev() {
         if let Some(bytes) = curve.points.at(at_ns) {
             let figure = format_bytes(u64::try_from(bytes).unwrap_or(0));
-            add(format!("\n{figure}  "), palette.text);
-            add(curve.label.clone(), palette.curve(&curve.quantity, index));
+            add("\n■ ".to_owned(), palette.curve(&curve.quantity, index));
+            add(format!("{figure}  {}", curve.label), palette.text);
         }
     }
     let galley = ui.painter().layout_job(job);

@@ -2,6 +2,7 @@
 
 mod allocation_map;
 mod brush;
+mod colors;
 mod curves;
 mod overview;
 pub mod pyramid;
@@ -14,6 +15,7 @@ use egui::containers::scroll_area::{DragScroll, ScrollSource};
 use egui::{Rect, Response, Sense, Ui, vec2};
 
 pub use allocation_map::{MapQuestion, Mapper, start_mapper};
+pub use colors::ColoredMap;
 
 use super::command::Command;
 use super::scene::Scene;
@@ -23,6 +25,11 @@ use view::Axis;
 
 /// How much a notch of the wheel zooms.
 const ZOOM_PER_POINT: f64 = 1.0 / 240.0;
+
+/// The share of the room that a high track takes to begin with.
+const ROOM_SHARE: f32 = 0.27;
+/// No track is lower to begin with.
+const MIN_HEIGHT: f32 = 72.0;
 
 /// Draws a track.
 type Show = fn(&mut Ui, &mut Tracks<'_, '_>);
@@ -51,6 +58,8 @@ pub struct Tracks<'s, 'a> {
     pub axis: Axis,
     /// The instant under the pointer.
     pub hover_ns: Option<i64>,
+    /// How high the tracks' panel is.
+    room: f32,
 }
 
 /// Draws all tracks in a panel of their own.
@@ -63,7 +72,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         let axis = Axis { view: scene.state.view, left: area.left(), width: area.width() - 10.0 };
         let pointer = ui.input(|input| input.pointer.hover_pos()).filter(|&at| area.contains(at));
         let hover_ns = pointer.map(|at| axis.ns_of(at.x));
-        let mut tracks = Tracks { scene, axis, hover_ns };
+        let mut tracks = Tracks { scene, axis, hover_ns, room: area.height() };
         if ui.rect_contains_pointer(area) {
             tracks.wheel(ui);
         }
@@ -125,9 +134,10 @@ impl Tracks<'_, '_> {
         !is_folded
     }
 
-    /// How high the user wants a track.
+    /// How high the user wants a track; to begin with as high as leaves room for the others.
     fn height(&self, name: &str, otherwise: f32) -> f32 {
-        self.scene.state.looks.heights.get(name).copied().unwrap_or(otherwise)
+        let chosen = self.scene.state.looks.heights.get(name).copied();
+        chosen.unwrap_or_else(|| (self.room * ROOM_SHARE).clamp(MIN_HEIGHT, otherwise))
     }
 
     /// The strip below a track that changes its height.
@@ -153,6 +163,10 @@ impl Tracks<'_, '_> {
         ui.painter().rect_filled(rect, 0, self.scene.palette.track);
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, label()));
         brush::interact(ui, self, &response, name == "Ruler");
+        if response.has_focus() {
+            let ring = egui::Stroke::new(2.0, self.scene.palette.range_edge);
+            ui.painter().rect_stroke(rect, 0, ring, egui::StrokeKind::Inside);
+        }
         (rect, response)
     }
 
