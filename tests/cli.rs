@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::sample;
+use crate::support::{root, sample};
 
 fn vramscope(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_vramscope")).args(arguments).output().expect("the program starts")
@@ -46,6 +46,15 @@ fn a_report_gives_the_figures() {
     assert!(report["command"].as_str().unwrap().ends_with("--from step:8 --to step:16 --format json"));
     let only_range = ["report", &leak(), "--from", "step:8", "--to", "step:16", "--free-by", "range-end"];
     assert!(done(&only_range).contains("**not freed by the end of the range**"));
+}
+
+/// A trace of a machine without a GPU was reported as holding nothing, as the GPUs' memory was asked about.
+#[test]
+fn what_has_no_gpu_is_told_by_its_host_memory() {
+    let trace = root().join("tests/fixtures/traces/torch-1.13.1-full.json.gz").display().to_string();
+    let text = done(&["report", &trace]);
+    assert!(text.contains("host memory") && text.contains("gen.py:18 step"), "{text}");
+    assert!(done(&["report", &leak()]).contains("GPU memory"));
 }
 
 /// A log that comes late: the lag is told, and applied when asked for, not before.

@@ -80,6 +80,16 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// What is looked at unless the user says otherwise: the GPUs' memory, or the host's where nothing else was
+    /// recorded, as in a trace of a machine without a GPU.
+    pub fn of(session: &Session) -> Self {
+        let devices = || session.processes.iter().flat_map(|process| &process.allocations.device);
+        let is_hosts = devices().next().is_some() && devices().all(|device| device.is_host());
+        let has_gpu = || session.curves().any(|(_, _, series, _)| !series.device.is_host());
+        let device = if is_hosts && !has_gpu() { DeviceFilter::Host } else { DeviceFilter::Gpus };
+        Self { process: None, device }
+    }
+
     /// The processes that are looked at.
     pub fn processes(self, session: &Session) -> impl Iterator<Item = ProcessId> + use<> {
         let all = 0..session.processes.len() as u32;

@@ -88,7 +88,7 @@ impl Data {
         let index = Arc::new(Index::new(session.clone(), user_code));
         let curves = curves_of(&session);
         let peak = peak_of(&curves);
-        let suggestions = growth::suggest(&index, Selection::default());
+        let suggestions = growth::suggest(&index, Selection::of(&session));
         let mut markers: Vec<ShownMarker> = markers_of(&session);
         markers.sort_by_key(|marker| marker.time_ns);
         let (call_site_ranks, module_ranks) = ranks_of(&index);

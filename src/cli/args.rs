@@ -166,7 +166,7 @@ pub struct Selecting {
     /// What "never freed" means
     #[arg(long, value_enum, default_value = "recording-end")]
     pub free_by: FreeBy,
-    /// Only this device: 0, cuda:1, xpu:0, cpu or all [default: every GPU]
+    /// Only this device: 0, cuda:1, xpu:0, cpu or all [default: every GPU; the CPU where nothing else was recorded]
     #[arg(long, value_name = "N")]
     pub device: Option<String>,
     /// Only this process: the name of one of its files, `rank 1`, or its process id

@@ -28,7 +28,7 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
     }
     let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
     let status = loaded.complain()?;
-    let mut frame = args.table.build(&loaded.index, Selection::default())?;
+    let mut frame = args.table.build(&loaded.index, Selection::of(&loaded.index.session))?;
     let mut write = |out: &mut dyn std::io::Write| match format {
         TableFormat::Csv => tables::write_csv(&frame, out),
         TableFormat::Parquet => tables::write_parquet(&mut frame, out),
@@ -92,7 +92,7 @@ impl<'a> Dataset<'a> {
     fn add(&mut self, index: &Index) -> anyhow::Result<()> {
         make_folder(self.folder)?;
         for id in (0..index.session.processes.len() as u32).map(ProcessId) {
-            let selection = Selection { process: Some(id), ..Selection::default() };
+            let selection = Selection { process: Some(id), ..Selection::of(&index.session) };
             let mut frame = tables::plain_texts(self.table.build(index, selection)?)?;
             // The folder's name holds it; a column of the same name would be there twice.
             if frame.schema().contains("rank") {

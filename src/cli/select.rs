@@ -28,7 +28,10 @@ enum End {
 pub(super) fn select(index: &Index, args: &Selecting) -> Result<Selected, UsageError> {
     let session = &index.session;
     let process = args.source.as_deref().map(|name| find_process(session, name)).transpose()?;
-    let device = args.device.as_deref().map_or(Ok(DeviceFilter::Gpus), |text| find_device(session, text))?;
+    let device = match args.device.as_deref() {
+        Some(text) => find_device(session, text)?,
+        None => Selection::of(session).device,
+    };
     let selection = Selection { process, device };
     let (range, label) = match (args.from, args.to) {
         (None, None) => {

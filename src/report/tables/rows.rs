@@ -290,7 +290,7 @@ pub(super) fn steps(index: &Index, ids: &[ProcessId]) -> PolarsResult<DataFrame>
     for &id in ids {
         let process = index.session.process(id);
         let query = Query {
-            selection: Selection { process: Some(id), ..Selection::default() },
+            selection: Selection { process: Some(id), ..Selection::of(&index.session) },
             range: index.session.span,
             free_by: FreeBy::RecordingEnd,
         };

@@ -66,7 +66,7 @@ fn execute(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
         }
     }
     for table in Table::ALL.into_iter().filter(|table| named.iter().any(|name| name == table.name())) {
-        let frame = table.build(index, Selection::default())?.lazy();
+        let frame = table.build(index, Selection::of(&index.session))?.lazy();
         context.register(table.name(), with_plain_texts(frame)?);
     }
     let answer = context.execute(sql).and_then(polars::prelude::LazyFrame::collect);
