@@ -9,15 +9,17 @@ use rustc_hash::FxHashMap;
 use super::index::NO_MODULE;
 use super::kinds::Kind;
 use super::{Category, Index, RowRef};
-use crate::model::{ProcessId, StackId, StrId, format_bytes_exact};
+use crate::model::{Process, ProcessId, StackId, StrId, format_bytes_exact};
 use crate::text::{msg, t};
 
 /// How many ops a group names.
 const MAX_OPS: usize = 8;
 /// Rows that one thread sums at a time.
 const CHUNK_ROWS: usize = 1 << 16;
-/// How many steps or sizes are found without hashing.
-const RECENT_KEYS: usize = 256;
+/// How many sizes are found without hashing.
+const RECENT_SIZES: usize = 256;
+/// Groups of more rows are tallied by several threads.
+const LARGE_ROWS: usize = 4 * CHUNK_ROWS;
 
 /// What rows are summed by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -205,36 +207,57 @@ enum Cells {
 
 impl Cells {
     fn of(index: &Index, rows: &[RowRef], by: GroupBy) -> Self {
-        let key_of = |row: &RowRef| {
-            let process = index.session.process(row.process);
-            match by {
-                GroupBy::Size => return process.allocations.size_bytes[row.row as usize],
-                GroupBy::Category => return index.category(*row) as u64,
-                _ => {}
-            }
-            let step = process.steps.get(process.allocations.step[row.row as usize] as usize);
-            step.map_or(u64::MAX, |step| step.number as u64)
-        };
-        if !matches!(by, GroupBy::Category | GroupBy::Step | GroupBy::Size) {
-            return Self::Kinds;
+        match by {
+            GroupBy::CallSite | GroupBy::Op | GroupBy::Stack | GroupBy::Module => Self::Kinds,
+            GroupBy::Category => Self::Keyed {
+                list: Category::ALL.iter().map(|&category| category as u64).collect(),
+                of_rows: rows.par_iter().map(|row| index.category(*row) as u32).collect(),
+            },
+            GroupBy::Step => Self::of_steps(index, rows),
+            GroupBy::Size => Self::of_sizes(index, rows),
         }
-        // Each chunk numbers the keys that it meets; then those numbers become the list's.
+    }
+
+    fn of_steps(index: &Index, rows: &[RowRef]) -> Self {
+        // Rows outside of all steps have a cell of their own.
+        let mut list = vec![u64::MAX];
+        let mut known: FxHashMap<u64, u32> = FxHashMap::default();
+        let mut cell_of = |number: u64| {
+            *known.entry(number).or_insert_with(|| {
+                list.push(number);
+                list.len() as u32 - 1
+            })
+        };
+        let cells_of = |process: &Process| -> Vec<u32> {
+            process.steps.iter().map(|step| cell_of(step.number as u64)).collect()
+        };
+        let cells: Vec<Vec<u32>> = index.session.processes.iter().map(cells_of).collect();
+        let of_row = |row: &RowRef| {
+            let step = index.session.process(row.process).allocations.step[row.row as usize];
+            cells[row.process.0 as usize].get(step as usize).copied().unwrap_or(0)
+        };
+        let of_rows = rows.par_iter().map(of_row).collect();
+        Self::Keyed { list, of_rows }
+    }
+
+    fn of_sizes(index: &Index, rows: &[RowRef]) -> Self {
+        // Each chunk numbers the sizes that it meets; then those numbers become the list's.
         let number_chunk = |rows: &[RowRef]| {
             let mut known: FxHashMap<u64, u32> = FxHashMap::default();
             let mut list = Vec::new();
-            // Keys come again and again: most are found here.
-            let mut recent = [(0, u32::MAX); RECENT_KEYS];
+            // Sizes come again and again: most are found here.
+            let mut recent = [(0, u32::MAX); RECENT_SIZES];
             let numbers: Vec<u32> = rows
                 .iter()
                 .map(|row| {
-                    let key = key_of(row);
-                    let place = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % RECENT_KEYS;
-                    if recent[place].0 != key || recent[place].1 == u32::MAX {
-                        let number = *known.entry(key).or_insert_with(|| {
-                            list.push(key);
+                    let size = index.session.process(row.process).allocations.size_bytes[row.row as usize];
+                    let place = (size.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % RECENT_SIZES;
+                    if recent[place].0 != size || recent[place].1 == u32::MAX {
+                        let number = *known.entry(size).or_insert_with(|| {
+                            list.push(size);
                             list.len() as u32 - 1
                         });
-                        recent[place] = (key, number);
+                        recent[place] = (size, number);
                     }
                     recent[place].1
                 })
@@ -244,19 +267,20 @@ impl Cells {
         let chunks: Vec<(Vec<u64>, Vec<u32>)> = rows.par_chunks(CHUNK_ROWS).map(number_chunk).collect();
         let mut known: FxHashMap<u64, u32> = FxHashMap::default();
         let mut list: Vec<u64> = Vec::new();
-        let mut of_rows = Vec::with_capacity(rows.len());
-        for (keys, numbers) in chunks {
-            let cells: Vec<u32> = keys
-                .into_iter()
-                .map(|key| {
-                    *known.entry(key).or_insert_with(|| {
-                        list.push(key);
-                        list.len() as u32 - 1
-                    })
-                })
-                .collect();
-            of_rows.extend(numbers.into_iter().map(|number| cells[number as usize]));
-        }
+        let mut cell_of = |size: u64| {
+            *known.entry(size).or_insert_with(|| {
+                list.push(size);
+                list.len() as u32 - 1
+            })
+        };
+        let chunks: Vec<(Vec<u32>, Vec<u32>)> = chunks
+            .into_iter()
+            .map(|(sizes, numbers)| (sizes.into_iter().map(&mut cell_of).collect(), numbers))
+            .collect();
+        let mut of_rows = vec![0; rows.len()];
+        of_rows.par_chunks_mut(CHUNK_ROWS).zip(chunks).for_each(|(of_rows, (cells, numbers))| {
+            of_rows.iter_mut().zip(numbers).for_each(|(cell, number)| *cell = cells[number as usize]);
+        });
         Self::Keyed { list, of_rows }
     }
 
@@ -407,9 +431,26 @@ impl Tallies {
     }
 
     fn add_rows(&mut self, index: &Index, rows: &[RowRef]) {
-        for row in rows {
-            let kind = index.kinds.of_process(row.process)[row.row as usize];
-            self.kinds.add(kind, index.session.process(row.process).allocations.size_bytes[row.row as usize]);
+        let add = |tally: &mut Tally, rows: &[RowRef]| {
+            for row in rows {
+                let kind = index.kinds.of_process(row.process)[row.row as usize];
+                tally.add(kind, index.session.process(row.process).allocations.size_bytes[row.row as usize]);
+            }
+        };
+        if rows.len() > LARGE_ROWS {
+            let part_rows = rows.len().div_ceil(rayon::current_num_threads());
+            let tally_part = |rows: &[RowRef]| {
+                let mut tally = Tally::new(index.kinds.len());
+                add(&mut tally, rows);
+                tally
+            };
+            // In the order of the rows: the first kind names the group.
+            let parts: Vec<Tally> = rows.par_chunks(part_rows).map(tally_part).collect();
+            for mut part in parts {
+                part.take().for_each(|(kind, bytes)| self.kinds.add(kind, bytes));
+            }
+        } else {
+            add(&mut self.kinds, rows);
         }
         let kinds: Vec<(u32, u64)> = self.kinds.take().collect();
         for (kind, bytes) in kinds {

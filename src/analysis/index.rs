@@ -42,8 +42,8 @@ pub struct Index {
     processes: Vec<ProcessLabels>,
     /// The pair of stack and op of every row.
     pub(super) kinds: Kinds,
-    /// What infers categories, by process; read when first asked for.
-    categories: OnceLock<Vec<Categories>>,
+    /// The category of each row, by process; read when first asked for.
+    categories: OnceLock<Vec<Vec<Category>>>,
 }
 
 /// Labels of one process, all in the index's own string table so that processes can be grouped together.
@@ -108,13 +108,16 @@ impl Index {
             .filter(|label| !label.is_empty())
     }
 
-    /// What a row is for, inferred.
+    /// What a row is for, inferred; of all rows when first asked for.
     pub fn category(&self, row: RowRef) -> Category {
-        let of_process = |process: &Process| Categories::new(process, &self.user_code);
+        let of_process = |process: &Process| -> Vec<Category> {
+            let categories = Categories::new(process, &self.user_code);
+            let rows = (0..process.allocations.len()).into_par_iter();
+            rows.map(|row| categories.of(process, row)).collect()
+        };
         let categories =
             self.categories.get_or_init(|| self.session.processes.par_iter().map(of_process).collect());
-        let process = self.session.process(row.process);
-        categories[row.process.0 as usize].of(process, row.row as usize)
+        categories[row.process.0 as usize][row.row as usize]
     }
 
     /// What a trace recorded of an op.
