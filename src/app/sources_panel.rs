@@ -117,11 +117,15 @@ fn show_source(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source
     warnings(ui, scene, source);
 }
 
-/// The offset as a value to drag, in seconds.
+/// The offset as a value to drag, in seconds. What has no clock to shift is placed from the session's start.
 fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
     ui.horizontal_wrapped(|ui| {
-        let label = ui.label(RichText::new(t!("offset")).small());
-        let now_ns = source.alignment.offset_ns;
+        let (name, base_ns) = match source.recording.clock {
+            Clock::Order | Clock::Relative => (t!("placed at"), scene.data.span().start_ns),
+            Clock::Unix | Clock::LocalWall | Clock::LocalTimeOfDay => (t!("offset"), 0),
+        };
+        let label = ui.label(RichText::new(name).small());
+        let now_ns = source.alignment.offset_ns.saturating_sub(base_ns);
         let key = egui::Id::unique("offset").with(id.0);
         let dragged: Option<f64> = ui.data(|data| data.get_temp(key));
         let mut seconds = dragged.unwrap_or(now_ns as f64 / 1e9);
@@ -133,7 +137,7 @@ fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
                 .map_or_else(String::new, |span| format_offset(span.start_ns, scene.data.span().start_ns))
         ));
         if response.dragged() || response.has_focus() {
-            dry_run(ui, scene, id, (seconds * 1e9) as i64);
+            dry_run(ui, scene, id, base_ns.saturating_add((seconds * 1e9) as i64));
         }
         if response.dragged() {
             ui.data_mut(|data| data.insert_temp(key, seconds));
@@ -143,7 +147,7 @@ fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
             ui.data_mut(|data| data.remove::<f64>(key));
             let offset_ns = (seconds * 1e9) as i64;
             if offset_ns != now_ns {
-                scene.ask(Command::SetOffset(id, Some(offset_ns)));
+                scene.ask(Command::SetOffset(id, Some(base_ns.saturating_add(offset_ns))));
             }
         }
         if let Some(lag_ns) = source.alignment.lag_ns {
@@ -152,7 +156,7 @@ fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
                 lag = format_duration(lag_ns)
             ));
             if button.clicked() {
-                scene.ask(Command::SetOffset(id, Some(now_ns.saturating_sub(lag_ns))));
+                scene.ask(Command::SetOffset(id, Some(source.alignment.offset_ns.saturating_sub(lag_ns))));
             }
         }
         if source.alignment.method == AlignmentMethod::ByHand
