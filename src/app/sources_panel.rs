@@ -110,7 +110,10 @@ fn show_source(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source
     }
     visible_devices(ui, scene, id, source);
     if alignment.outside > 0 {
-        let text = t!("{count} points outside the other sources", count = format_count(alignment.outside));
+        let text = match alignment.outside {
+            1 => t!("1 point outside the other sources").to_owned(),
+            count => t!("{count} points outside the other sources", count = format_count(count)),
+        };
         ui.label(RichText::new(text).small().color(scene.palette.warning));
     }
     recognised(ui, source);

@@ -256,3 +256,27 @@ fn an_idle_window_asks_for_no_more_frames() {
         assert!(delays.iter().all(|delay| *delay == Duration::MAX), "{}: {delays:?}", tab.label());
     }
 }
+
+/// Rows are reached and chosen without a pointer: on from the filter by Tab, from row to row by arrows.
+#[test]
+fn rows_are_reached_by_keyboard() {
+    let mut window = leak();
+    key(&mut window, Modifiers::COMMAND, Key::F);
+    let selected = |window: &Window| window.state().state().selected.clone();
+    for _ in 0..30 {
+        if selected(&window).is_some() {
+            break;
+        }
+        key(&mut window, Modifiers::NONE, Key::Tab);
+        key(&mut window, Modifiers::NONE, Key::Enter);
+    }
+    let first = selected(&window);
+    assert!(matches!(first, Some(Selected::Group(_))), "{first:?}");
+    for arrow in [Key::ArrowDown, Key::ArrowUp] {
+        let before = selected(&window);
+        key(&mut window, Modifiers::NONE, arrow);
+        key(&mut window, Modifiers::NONE, Key::Enter);
+        assert_ne!(selected(&window), before, "{arrow:?}");
+    }
+    assert_eq!(selected(&window), first);
+}
