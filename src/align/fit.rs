@@ -156,6 +156,8 @@ const PEAKS_WITHIN: f64 = 0.02;
 /// How well a sampled curve follows the reference, by its lag.
 pub(super) struct Lags {
     step_ns: i64,
+    /// The most ahead, in steps.
+    first_step: i64,
     /// Correlation at each multiple of the step, from the most ahead on.
     correlations: Vec<Option<f64>>,
 }
@@ -170,7 +172,7 @@ impl Lags {
             .map(|(&time_ns, &bytes)| (time_ns.saturating_add(offset_ns), bytes))
             .filter(|&(time_ns, _)| range.contains(time_ns))
             .collect();
-        let points: Vec<(i64, i64)> = thinned(&points).collect();
+        let points: Vec<(i64, i64)> = thinned(points.len(), points.into_iter()).collect();
         let pairs = |lag_ns: i64| -> Vec<(i64, i64)> {
             let known = |&(time_ns, bytes): &(i64, i64)| {
                 Some((bytes, reference.before(time_ns.saturating_sub(lag_ns))?))
@@ -184,14 +186,16 @@ impl Lags {
             (pairs.len() >= enough).then(|| pearson(&pairs)).flatten()
         };
         let step_ns = reference.width_ns;
-        let steps = -(MOST_AHEAD_NS / step_ns)..=MOST_BEHIND_NS / step_ns;
-        let lags = Self { step_ns, correlations: steps.map(|step| correlation(step * step_ns)).collect() };
+        let first_step = -(MOST_AHEAD_NS / step_ns);
+        let steps = first_step..=MOST_BEHIND_NS / step_ns;
+        let correlations = steps.map(|step| correlation(step * step_ns)).collect();
+        let lags = Self { step_ns, first_step, correlations };
         (lags.highest()? > MIN_LAG_CORRELATION).then_some(lags)
     }
 
     /// The correlation at a lag.
     pub(super) fn at(&self, lag_ns: i64) -> Option<f64> {
-        let index = lag_ns / self.step_ns + MOST_AHEAD_NS / self.step_ns;
+        let index = lag_ns / self.step_ns - self.first_step;
         self.correlations.get(usize::try_from(index).ok()?).copied().flatten()
     }
 
@@ -203,7 +207,6 @@ impl Lags {
     /// samples.
     pub(super) fn best_ns(&self) -> Option<i64> {
         let enough = self.highest()? - PEAKS_WITHIN;
-        let first = -(MOST_AHEAD_NS / self.step_ns);
         let mut peaks = Vec::new();
         let mut at = 0_usize;
         for level in self.correlations.chunk_by(|a, b| a.zip(*b).is_some_and(|(a, b)| (a - b).abs() < 1e-9)) {
@@ -211,7 +214,7 @@ impl Lags {
             let after = self.correlations.get(at + level.len()).copied().flatten();
             let is_peak = |r: f64| r >= enough && before.is_none_or(|b| b < r) && after.is_none_or(|a| a < r);
             if level[0].is_some_and(is_peak) {
-                peaks.push((first * 2 + (at * 2 + level.len() - 1) as i64) * self.step_ns / 2);
+                peaks.push((self.first_step * 2 + (at * 2 + level.len() - 1) as i64) * self.step_ns / 2);
             }
             at += level.len();
         }
@@ -224,15 +227,14 @@ impl Lags {
     }
 }
 
-/// The points, or equally many from everywhere when there are too many.
-fn thinned(points: &[(i64, i64)]) -> impl Iterator<Item = (i64, i64)> {
-    points.iter().copied().step_by(points.len().div_ceil(MAX_POINTS).max(1))
+/// So many points, or fewer from everywhere when there are too many.
+fn thinned(count: usize, points: impl Iterator<Item = (i64, i64)>) -> impl Iterator<Item = (i64, i64)> {
+    points.step_by(count.div_ceil(MAX_POINTS).max(1))
 }
 
-/// The points of a curve, or equally many from everywhere when there are too many.
+/// The points of a curve, thinned.
 fn sampled(series: &Series) -> impl Iterator<Item = (i64, i64)> {
-    let stride = series.len().div_ceil(MAX_POINTS).max(1);
-    series.times_ns.iter().copied().zip(series.bytes.iter().copied()).step_by(stride)
+    thinned(series.len(), series.times_ns.iter().copied().zip(series.bytes.iter().copied()))
 }
 
 /// Pearson's correlation; `None` for too few points or where one side is level.

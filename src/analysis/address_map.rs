@@ -163,14 +163,7 @@ mod tests {
         for (address, size_bytes, alloc_ns, free_ns) in
             [(1_000, 100, 10, NEVER_NS), (1_300, 50, 12, 40), (5_000, 512, 30, NEVER_NS)]
         {
-            recording.allocations.push(Allocation {
-                address,
-                size_bytes,
-                alloc_ns,
-                free_requested_ns: free_ns,
-                free_completed_ns: free_ns,
-                ..Default::default()
-            });
+            recording.allocations.push(Allocation::from_to(address, size_bytes, alloc_ns, free_ns));
         }
         for (address, total_bytes) in [(1_000, 1_000), (5_000, 600)] {
             recording.segments.push(Segment {

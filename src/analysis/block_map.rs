@@ -263,14 +263,12 @@ mod tests {
     fn session(rows: &[(i64, i64, u64)]) -> Session {
         let mut recording = Recording::new(SourceKind::Snapshot, "test", Clock::Unix);
         for (address, &(alloc_ns, free_ns, size_bytes)) in rows.iter().enumerate() {
-            recording.allocations.push(Allocation {
-                address: address as u64 + 1,
+            recording.allocations.push(Allocation::from_to(
+                address as u64 + 1,
                 size_bytes,
                 alloc_ns,
-                free_requested_ns: free_ns,
-                free_completed_ns: free_ns,
-                ..Default::default()
-            });
+                free_ns,
+            ));
         }
         recording.span = Some(TimeRange::new(0, 1_000));
         align::build(&[align::Opened::new("snapshot.pickle", Arc::new(recording))])

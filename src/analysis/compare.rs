@@ -202,14 +202,7 @@ mod tests {
         for (address, alloc_ns, free_ns, size_bytes) in
             [(1, 0, NEVER_NS, 64), (2, 10, 30, 8), (3, 25, NEVER_NS, 16), (4, 26, NEVER_NS, 16)]
         {
-            recording.allocations.push(Allocation {
-                address,
-                size_bytes,
-                alloc_ns,
-                free_requested_ns: free_ns,
-                free_completed_ns: free_ns,
-                ..Default::default()
-            });
+            recording.allocations.push(Allocation::from_to(address, size_bytes, alloc_ns, free_ns));
         }
         recording.span = Some(TimeRange::new(0, 100));
         let opened = align::Opened::new("snapshot.pickle", Arc::new(recording));

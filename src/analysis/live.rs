@@ -111,14 +111,7 @@ mod tests {
         for (address, alloc_ns, free_ns) in
             [(1, BEFORE_NS, 15), (2, 10, 20), (3, 12, NEVER_NS), (4, 30, NEVER_NS), (5, 5, 18)]
         {
-            recording.allocations.push(Allocation {
-                address,
-                size_bytes: 1 << address,
-                alloc_ns,
-                free_requested_ns: free_ns,
-                free_completed_ns: free_ns,
-                ..Default::default()
-            });
+            recording.allocations.push(Allocation::from_to(address, 1 << address, alloc_ns, free_ns));
         }
         recording.allocations.sort_by_time();
         recording.span = Some(TimeRange::new(5, 40));

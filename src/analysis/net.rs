@@ -185,13 +185,8 @@ mod tests {
             [(conv, 10, NEVER_NS, 100), (conv_back, 20, 30, 40), (relu, 25, 28, 7), (relu, 30, NEVER_NS, 5)];
         for (address, (op, alloc_ns, free_ns, size_bytes)) in rows.into_iter().enumerate() {
             recording.allocations.push(Allocation {
-                address: address as u64 + 1,
-                size_bytes,
-                alloc_ns,
-                free_requested_ns: free_ns,
-                free_completed_ns: free_ns,
                 op,
-                ..Default::default()
+                ..Allocation::from_to(address as u64 + 1, size_bytes, alloc_ns, free_ns)
             });
         }
         recording.span = Some(TimeRange::new(0, 50));

@@ -18,6 +18,8 @@ pub struct Data {
     pub index: Arc<Index>,
     /// All curves that have points.
     pub curves: Vec<Curve>,
+    /// What is looked at unless the user says otherwise.
+    pub selection: Selection,
     /// Where memory grows, the most telling first.
     pub suggestions: Vec<Suggestion>,
     /// When allocated memory was highest, and how high.
@@ -88,7 +90,8 @@ impl Data {
         let index = Arc::new(Index::new(session.clone(), user_code));
         let curves = curves_of(&session);
         let peak = peak_of(&curves);
-        let suggestions = growth::suggest(&index, Selection::of(&session));
+        let selection = Selection::of(&session);
+        let suggestions = growth::suggest(&index, selection);
         let mut markers: Vec<ShownMarker> = markers_of(&session);
         markers.sort_by_key(|marker| marker.time_ns);
         let (call_site_ranks, module_ranks) = ranks_of(&index);
@@ -97,6 +100,7 @@ impl Data {
         let mut data = Self {
             index,
             curves,
+            selection,
             suggestions,
             peak,
             markers,

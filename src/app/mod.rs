@@ -50,7 +50,7 @@ use timeline::view::TimeView;
 use timeline::{MapQuestion, Mapper};
 
 use crate::align::Opened;
-use crate::analysis::{MapRequest, Selection};
+use crate::analysis::MapRequest;
 use crate::text::{Language, t};
 
 /// Files dropped together may come in several frames: this long after the last one they are opened.
@@ -406,7 +406,7 @@ impl App {
         }
         if old_span.is_none() {
             state.choices.range = data.suggestions.first().map(|suggestion| suggestion.range);
-            state.choices.selection = Selection::of(data.session());
+            state.choices.selection = data.selection;
         }
         if let Some(restored) = self.restoring.take() {
             state.choices = restored;

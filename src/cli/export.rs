@@ -91,8 +91,9 @@ impl<'a> Dataset<'a> {
     /// Writes the processes of a session.
     fn add(&mut self, index: &Index) -> anyhow::Result<()> {
         make_folder(self.folder)?;
+        let all = Selection::of(&index.session);
         for id in (0..index.session.processes.len() as u32).map(ProcessId) {
-            let selection = Selection { process: Some(id), ..Selection::of(&index.session) };
+            let selection = Selection { process: Some(id), ..all };
             let mut frame = tables::plain_texts(self.table.build(index, selection)?)?;
             // The folder's name holds it; a column of the same name would be there twice.
             if frame.schema().contains("rank") {

@@ -78,6 +78,19 @@ impl Allocation {
     pub fn is_before_recording(&self) -> bool {
         self.alloc_ns == BEFORE_NS
     }
+
+    /// A row as tests need it: freed at once when its free was asked for.
+    #[cfg(test)]
+    pub(crate) fn from_to(address: u64, size_bytes: u64, alloc_ns: i64, free_ns: i64) -> Self {
+        Self {
+            address,
+            size_bytes,
+            alloc_ns,
+            free_requested_ns: free_ns,
+            free_completed_ns: free_ns,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Allocation {

@@ -97,7 +97,7 @@ fn gather(
     base: u64,
     progress: &Progress,
 ) -> Stop {
-    scan::scan(bytes, cursor, is_last, |found, _| {
+    scan::scan(bytes, cursor, is_last, |found| {
         take(collected, found, base);
         !collected.events.is_multiple_of(CHECK_EVERY) || !progress.is_cancelled()
     })

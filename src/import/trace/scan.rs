@@ -81,7 +81,7 @@ pub(super) fn scan<'a>(
     bytes: &'a [u8],
     cursor: &mut Cursor,
     is_last: bool,
-    mut take: impl FnMut(Found<'a>, usize) -> bool,
+    mut take: impl FnMut(Found<'a>) -> bool,
 ) -> Stop {
     loop {
         match bytes.get(cursor.at) {
@@ -114,7 +114,7 @@ pub(super) fn scan<'a>(
                 if matches!(&found, Found::Strict(event) if event.is_empty()) {
                     continue;
                 }
-                if !take(found, cursor.at) {
+                if !take(found) {
                     return Stop::End;
                 }
             }
@@ -191,7 +191,7 @@ mod tests {
     fn names(text: &str) -> (Vec<String>, Stop) {
         let mut names = Vec::new();
         let mut cursor = Cursor::default().jump(events_start(text.as_bytes()).unwrap());
-        let stop = scan(text.as_bytes(), &mut cursor, true, |found, _| {
+        let stop = scan(text.as_bytes(), &mut cursor, true, |found| {
             names.push(match found {
                 Found::Strict(event) => event.name.into_owned(),
                 Found::Repaired { .. } => "repaired".to_owned(),

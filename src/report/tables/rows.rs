@@ -287,10 +287,11 @@ pub(super) fn steps(index: &Index, ids: &[ProcessId]) -> PolarsResult<DataFrame>
     let mut process_columns = ProcessColumns::new();
     let mut numbers =
         ["step", "start_ns", "end_ns", "duration_ns", "kept_count", "kept_bytes"].map(Numbers::new);
+    let all = Selection::of(&index.session);
     for &id in ids {
         let process = index.session.process(id);
         let query = Query {
-            selection: Selection { process: Some(id), ..Selection::of(&index.session) },
+            selection: Selection { process: Some(id), ..all },
             range: index.session.span,
             free_by: FreeBy::RecordingEnd,
         };
