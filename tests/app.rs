@@ -4,6 +4,7 @@ mod clicks;
 mod compare;
 mod map;
 mod pictures;
+mod ranks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -5,11 +5,11 @@ use std::path::Path;
 use crate::cli::{done, fails};
 use crate::support::{root, sample};
 
-const RANKS: u32 = 40;
-const LEAKING: u32 = 17;
+pub const RANKS: u32 = 40;
+pub const LEAKING: u32 = 17;
 
 /// A run of many small ranks, of which one leaks.
-fn run() -> tempfile::TempDir {
+pub fn run() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let small = root().join("tests/fixtures/snapshots/modern_protocol_5.pickle");
     for rank in 0..RANKS {
@@ -21,11 +21,11 @@ fn run() -> tempfile::TempDir {
     folder
 }
 
-fn report(arguments: &[&str]) -> serde_json::Value {
+pub fn report(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_str(&done(&[&["report", "--format", "json"], arguments].concat())).unwrap()
 }
 
-fn path(path: &Path) -> String {
+pub fn path(path: &Path) -> String {
     path.display().to_string()
 }
 

@@ -5,6 +5,7 @@ mod fit;
 mod merge;
 mod names;
 mod processes;
+mod ranks;
 mod replay;
 mod retime;
 mod session;
@@ -12,4 +13,5 @@ mod steps;
 
 pub(crate) use fit::pearson;
 pub(crate) use names::rank_from_path;
+pub use ranks::{Rank, RankFiles};
 pub use session::{DryRun, Opened, build, dry_run};

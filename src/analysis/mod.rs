@@ -31,7 +31,7 @@ pub use groups::{Group, GroupBy, GroupRows, group};
 pub use index::{Index, label_words};
 pub use live::{NetGroup, live, net};
 pub use net::{NetNode, module_tree};
-pub use processes::{ProcessSummary, compare_processes, is_outlier};
+pub use processes::{ProcessSummary, compare_processes, outliers};
 pub use query::{
     Apart, DeviceFilter, FreeBy, Query, RangeTotals, RowClass, RowRef, Selection, Totals, classify, kept,
     totals,

@@ -2,7 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::{Index, Query, Selection, Totals, findings, kept};
+use super::findings::{Finding, findings};
+use super::{Index, Query, Selection, Totals, kept};
 use crate::model::{Process, ProcessId, Quantity, TimeRange};
 
 /// A rank that keeps less than this is no outlier, however little the others keep.
@@ -19,32 +20,26 @@ pub struct ProcessSummary {
     pub peak_bytes: Option<u64>,
     /// The survivors of the range.
     pub survivors: Totals,
-    /// The first finding's title, where there are several processes.
+    /// The first finding's title.
     pub finding: Option<String>,
-    /// Whether it keeps more than twice what the median of the others keeps.
-    pub is_outlier: bool,
 }
 
-/// The processes that a query looks at, in the session's order.
-pub fn compare_processes(index: &Index, query: &Query) -> Vec<ProcessSummary> {
+/// The processes that a query looks at, in the session's order. `found` is what was found by the query: where it looks
+/// at one process these are its findings, and aren't worked out again.
+pub fn compare_processes(index: &Index, query: &Query, found: &[Finding]) -> Vec<ProcessSummary> {
     let ids: Vec<ProcessId> = query.selection.processes(&index.session).collect();
-    let mut summaries: Vec<ProcessSummary> =
-        ids.par_iter().map(|&id| summarize(index, query, id, ids.len() > 1)).collect();
-    let kept_bytes: Vec<u64> = summaries.iter().map(|summary| summary.survivors.bytes).collect();
-    for (position, summary) in summaries.iter_mut().enumerate() {
-        summary.is_outlier = is_outlier(&kept_bytes, position);
-    }
-    summaries
+    let found = (ids.len() == 1).then_some(found);
+    ids.par_iter().map(|&id| summarize(index, query, id, found)).collect()
 }
 
-fn summarize(index: &Index, query: &Query, id: ProcessId, with_finding: bool) -> ProcessSummary {
+fn summarize(index: &Index, query: &Query, id: ProcessId, found: Option<&[Finding]>) -> ProcessSummary {
     let process = index.session.process(id);
     let query = Query { selection: Selection { process: Some(id), ..query.selection }, ..*query };
     let mut survivors = Totals::default();
     for row in kept(&index.session, &query) {
         survivors.add(row.get(&index.session).size_bytes);
     }
-    let finding = with_finding.then(|| findings::findings(index, &query).into_iter().next()).flatten();
+    let title = |found: &[Finding]| found.first().map(|finding| finding.title.clone());
     ProcessSummary {
         process: id,
         growth_per_step_bytes: growth_per_step(process, query.selection, query.range),
@@ -53,8 +48,7 @@ fn summarize(index: &Index, query: &Query, id: ProcessId, with_finding: bool) ->
             .map(|&bytes| u64::try_from(bytes).unwrap_or(0))
             .reduce(u64::saturating_add),
         survivors,
-        finding: finding.map(|finding| finding.title),
-        is_outlier: false,
+        finding: found.map_or_else(|| title(&findings(index, &query)), title),
     }
 }
 
@@ -75,18 +69,19 @@ fn growth_per_step(process: &Process, selection: Selection, range: TimeRange) ->
     growth.checked_div(i64::try_from(steps).ok()?)
 }
 
-/// Whether the process at `position` stands out by what it keeps: against the others rather than against all, so that
-/// one of two can.
-pub fn is_outlier(kept_bytes: &[u64], position: usize) -> bool {
-    let mut others: Vec<u64> = kept_bytes
-        .iter()
-        .enumerate()
-        .filter(|&(other, _)| other != position)
-        .map(|(_, &bytes)| bytes)
-        .collect();
-    others.sort_unstable();
-    let Some(&median) = others.get(others.len().saturating_sub(1) / 2) else { return false };
-    kept_bytes[position] > median.saturating_mul(2).saturating_add(OUTLIER_BYTES)
+/// Which processes stand out by what each keeps: more than twice what the median of the others keeps, and a mebibyte more.
+/// Against the others rather than against all, so that one of two can.
+pub fn outliers(kept_bytes: &[u64]) -> Vec<bool> {
+    let mut sorted = kept_bytes.to_vec();
+    sorted.sort_unstable();
+    let stands_out = |&bytes: &u64| {
+        let own = sorted.partition_point(|&other| other < bytes);
+        // The middle of what is left when the process itself is taken out.
+        let Some(middle) = sorted.len().checked_sub(2).map(|last| last / 2) else { return false };
+        let median = sorted[if middle < own { middle } else { middle + 1 }];
+        bytes > median.saturating_mul(2).saturating_add(OUTLIER_BYTES)
+    };
+    kept_bytes.iter().map(stands_out).collect()
 }
 
 #[cfg(test)]
@@ -96,11 +91,16 @@ mod tests {
     #[test]
     fn a_rank_stands_out_against_the_others() {
         const MIB: u64 = 1 << 20;
-        assert!(is_outlier(&[0, 50 * MIB], 1));
-        assert!(!is_outlier(&[0, 50 * MIB], 0));
-        assert!(!is_outlier(&[40 * MIB, 50 * MIB], 1));
-        assert!(!is_outlier(&[50 * MIB], 0));
-        assert!(is_outlier(&[3 * MIB, 3 * MIB, 90 * MIB, 4 * MIB], 2));
-        assert!(!is_outlier(&[0, 900_000], 1));
+        let no: [bool; 0] = [];
+        assert_eq!(outliers(&[]), no);
+        assert_eq!(outliers(&[50 * MIB]), [false]);
+        assert_eq!(outliers(&[0, 50 * MIB]), [false, true]);
+        assert_eq!(outliers(&[40 * MIB, 50 * MIB]), [false, false]);
+        assert_eq!(outliers(&[3 * MIB, 3 * MIB, 90 * MIB, 4 * MIB]), [false, false, true, false]);
+        assert_eq!(
+            outliers(&[90 * MIB, 90 * MIB, 4 * MIB, 4 * MIB, 4 * MIB]),
+            [true, true, false, false, false]
+        );
+        assert_eq!(outliers(&[0, 900_000]), [false, false]);
     }
 }

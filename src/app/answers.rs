@@ -10,13 +10,15 @@ use super::filter::Filter;
 use super::opening::Wake;
 use super::sorting::{self, RowColumn, Sort};
 use super::state::{LiveView, Tab};
+use super::survey::{Origin, Row, mark_outliers};
 use crate::analysis::findings::{Finding, findings};
 use crate::analysis::{
     Category, Comparison, FlameNode, FlameOrder, FreeBy, Group, GroupBy, Index, Moment, NetGroup, NetNode,
     Query, RangeTotals, RowRef, SegmentAt, Selection, Totals, address_map, by_category, compare_moments,
-    flame, group, kept, live, live_change, module_tree, net, totals,
+    compare_processes, flame, group, kept, live, live_change, module_tree, net, totals,
 };
 use crate::model::{Quantity, TimeRange};
+use crate::report;
 
 /// A question about the session, as the window stands.
 #[derive(Clone, Debug)]
@@ -120,6 +122,8 @@ pub enum Part {
     Segments(Vec<SegmentAt>),
     /// Diagnoses.
     Findings(Vec<Finding>),
+    /// The processes side by side.
+    Processes(Vec<Row>),
 }
 
 /// Everything answered so far. A part stays until a newer one replaces it, so that nothing flickers.
@@ -151,6 +155,8 @@ pub struct Answers {
     pub segments: Arc<Vec<SegmentAt>>,
     /// Diagnoses.
     pub findings: Arc<Vec<Finding>>,
+    /// The processes side by side, when there are several.
+    pub processes: Arc<[Row]>,
     /// Whether the diagnoses are those of the last question.
     pub has_findings: bool,
 }
@@ -173,6 +179,7 @@ impl Answers {
             Part::Flame(nodes) => self.flame = Arc::new(nodes),
             Part::Segments(segments) => self.segments = Arc::new(segments),
             Part::Findings(found) => (self.findings, self.has_findings) = (Arc::new(found), true),
+            Part::Processes(rows) => self.processes = rows.into(),
         }
     }
 }
@@ -184,8 +191,7 @@ impl Answers {
 pub fn start(wake: Wake) -> std::io::Result<Analyst> {
     Desk::start("analysis", wake, |question: Question, reply| {
         for (tab, step) in STEPS {
-            // Without findings: they look at more than one frame's time allows.
-            let is_seen = |front: Tab| tab.is_none_or(|tab| tab == front && tab != Tab::Findings);
+            let is_seen = |front: Tab| tab.is_none_or(|tab| tab == front && !SLOW.contains(&tab));
             if !question.moving_under.is_none_or(is_seen) {
                 continue;
             }
@@ -201,7 +207,7 @@ pub fn start(wake: Wake) -> std::io::Result<Analyst> {
 type Step = (Option<Tab>, fn(&Question) -> Part);
 
 /// What is quick and seen first comes first; before each step it is asked whether a newer question waits.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     (None, totals_part),
     (Some(Tab::Kept), kept_part),
     (Some(Tab::Live), live_part),
@@ -211,7 +217,11 @@ const STEPS: [Step; 9] = [
     (Some(Tab::Segments), segments_part),
     (Some(Tab::Net), modules_part),
     (Some(Tab::Findings), findings_part),
+    (Some(Tab::Ranks), processes_part),
 ];
+
+/// Tabs that wait while the pointer moves the range: they look at more than one frame's time allows.
+const SLOW: [Tab; 2] = [Tab::Findings, Tab::Ranks];
 
 /// The desk of the analysis thread.
 pub type Analyst = Desk<Question, Part>;
@@ -281,6 +291,28 @@ fn segments_part(question: &Question) -> Part {
 
 fn findings_part(question: &Question) -> Part {
     Part::Findings(findings(&question.data.index, &question.query()))
+}
+
+/// All processes, whichever is looked at.
+fn processes_part(question: &Question) -> Part {
+    let index = &question.data.index;
+    if index.session.processes.len() < 2 {
+        return Part::Processes(Vec::new());
+    }
+    let selection = Selection { process: None, ..question.selection };
+    let summaries = compare_processes(index, &Query { selection, ..question.query() }, &[]);
+    let rows = summaries.iter().map(|summary| {
+        let process = report::process(index, summary);
+        Row {
+            name: process.name.clone(),
+            figures: Ok(process),
+            origin: Origin::Process(summary.process),
+            left_out: Vec::new(),
+        }
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    mark_outliers(&mut rows);
+    Part::Processes(rows)
 }
 
 /// Filters, groups and sorts rows.

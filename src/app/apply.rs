@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use super::App;
-use super::command::Command;
+use super::command::{Command, Placing};
 use super::dialogs;
 use super::session_file;
 use super::sql;
-use super::state::{Choices, Dialog, ExportForm, Selected, SettingsForm, State, Tone};
+use super::state::{Choices, Dialog, ExportForm, Selected, SettingsForm, State, Tab, Tone};
+use super::survey::Origin;
 use super::tables::Sheet;
 use super::timeline;
 use super::timeline::view::TimeView;
+use crate::align::RankFiles;
 use crate::analysis::RowRef;
 use crate::model::{BEFORE_NS, NEVER_NS, SourceId, SourceKind, TimeRange, format_count};
 use crate::report::Format;
@@ -31,7 +33,11 @@ impl App {
             },
             Command::Reload => {
                 let paths = self.state.opened.iter().map(|file| file.path.clone()).collect();
+                self.waiting.all_at_once = true;
                 self.open(ctx, paths);
+                if let Some(survey) = &self.state.survey {
+                    self.start_survey(ctx, survey.files.clone());
+                }
             }
             Command::CloseSource(id) => {
                 let mut opened = self.state.opened.clone();
@@ -80,6 +86,19 @@ impl App {
             Command::SortNets(column) => self.state.net_sort = self.state.net_sort.clicked(column),
             Command::SortDifferences(column) => {
                 self.state.difference_sort = self.state.difference_sort.clicked(column);
+            }
+            Command::SortRanks(column) => self.state.rank_sort = self.state.rank_sort.clicked(column),
+            Command::OpenRank(at, placing) => self.open_rank(ctx, at, placing),
+            Command::OpenAllRanks => {
+                let files = self.state.survey.as_ref().map(|survey| survey.files.clone());
+                let Some(RankFiles { ranks, logs }) = files else { return };
+                self.waiting.all_at_once = true;
+                self.waiting.paths.extend(ranks.into_iter().flat_map(|rank| rank.files).chain(logs));
+                ctx.request_repaint();
+            }
+            Command::StopSurvey => {
+                self.surveying = None;
+                self.state.survey.iter_mut().for_each(|survey| survey.is_running = false);
             }
             Command::Compare(sides) => self.state.sides = Some(sides),
             Command::SetMapPixels(pixels) => self.state.map_pixels = pixels,
@@ -133,9 +152,7 @@ impl App {
                 self.state.settings.language = language;
                 self.state.settings.language().speak();
                 // What was worked out says it in the language of before.
-                if !self.state.opened.is_empty() {
-                    self.rebuild(ctx, self.state.opened.clone());
-                }
+                self.work_out_again(ctx);
             }
             Command::SetSql(text) => self.state.sql.text = text,
             Command::RunSql => self.run_sql(ctx),
@@ -246,6 +263,27 @@ impl App {
         }
     }
 
+    /// Opens the files of a rank, or looks at a process that is open.
+    fn open_rank(&mut self, ctx: &egui::Context, at: usize, placing: Placing) {
+        match self.state.ranks().get(at).map(|row| row.origin.clone()) {
+            Some(Origin::Files(files)) => {
+                let Some(survey) = &self.state.survey else { return };
+                if placing == Placing::Alone {
+                    let others = survey.files.ranks.iter().flat_map(|rank| &rank.files);
+                    self.waiting.instead_of.extend(others.cloned());
+                    self.state.tab = Tab::default();
+                }
+                self.waiting.all_at_once = true;
+                self.waiting.paths.extend(files.iter().chain(&survey.files.logs).cloned());
+                ctx.request_repaint();
+            }
+            Some(Origin::Process(id)) => {
+                self.choose(|choices| choices.selection.process = Some(id));
+            }
+            None => {}
+        }
+    }
+
     fn select_also(&mut self, row: RowRef) {
         let mut rows = match self.state.selected.take() {
             Some(Selected::Row(one)) => vec![one],
@@ -285,7 +323,7 @@ impl App {
                     self.state.show(TimeView::around(range));
                 }
             }
-            Some(Selected::Group(_) | Selected::Difference(_)) | None => {}
+            Some(Selected::Group(_) | Selected::Difference(_) | Selected::Rank(_)) | None => {}
         }
     }
 
@@ -385,6 +423,16 @@ impl App {
         }));
     }
 
+    /// Puts what is open together again, and looks at the ranks again.
+    fn work_out_again(&mut self, ctx: &egui::Context) {
+        if !self.state.opened.is_empty() {
+            self.rebuild(ctx, self.state.opened.clone());
+        }
+        if let Some(survey) = &self.state.survey {
+            self.start_survey(ctx, survey.files.clone());
+        }
+    }
+
     /// Call sites are told anew when other code is the user's, and logs are read again by another pattern.
     fn set(&mut self, ctx: &egui::Context, form: &SettingsForm) {
         let lines = form.user_code.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -395,8 +443,8 @@ impl App {
         let is_other_pattern = settings.log_pattern != log_pattern;
         (settings.user_code, settings.log_pattern) = (user_code, log_pattern);
         self.state.dialog = None;
-        if is_other_code && !self.state.opened.is_empty() {
-            self.rebuild(ctx, self.state.opened.clone());
+        if is_other_code {
+            self.work_out_again(ctx);
         }
         if is_other_pattern {
             let is_log = |file: &&crate::align::Opened| file.recording.kind == SourceKind::TrainingLog;
@@ -426,6 +474,13 @@ impl App {
     }
 
     fn close_all(&mut self) {
+        self.surveying = None;
+        self.state.survey = None;
+        self.close_session();
+    }
+
+    /// Closes what is open. A run of many ranks stays, so that another one can be opened.
+    fn close_session(&mut self) {
         self.opening = None;
         self.building = None;
         self.asked = None;
@@ -433,7 +488,8 @@ impl App {
         let looks = std::mem::take(&mut self.state.looks);
         let messages = std::mem::take(&mut self.state.messages);
         let settings = std::mem::take(&mut self.state.settings);
-        self.state = State { looks, messages, settings, ..State::default() };
+        let (survey, rank_sort) = (self.state.survey.take(), self.state.rank_sort);
+        self.state = State { looks, messages, settings, survey, rank_sort, ..State::default() };
     }
 
     fn run_sql(&mut self, ctx: &egui::Context) {
@@ -472,7 +528,7 @@ impl App {
     /// Puts files together again, with the offsets as they are chosen.
     pub(super) fn rebuild(&mut self, ctx: &egui::Context, mut opened: Vec<crate::align::Opened>) {
         if opened.is_empty() {
-            self.close_all();
+            self.close_session();
             return;
         }
         for file in &mut opened {

@@ -3,11 +3,20 @@
 use std::path::PathBuf;
 
 use super::sides::Side;
-use super::sorting::{DifferenceColumn, GroupColumn, NetColumn, RowColumn};
+use super::sorting::{DifferenceColumn, GroupColumn, NetColumn, RankColumn, RowColumn};
 use super::state::{Dialog, ExportForm, LiveView, NetView, Note, Selected, SettingsForm, Tab};
 use crate::analysis::{FlameOrder, FreeBy, GroupBy, RowRef, Selection};
 use crate::model::{SourceId, TimeRange};
 use crate::text::Language;
+
+/// Where a rank is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placing {
+    /// In the place of the ranks that are open.
+    Alone,
+    /// Beside them.
+    Beside,
+}
 
 /// Something to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,6 +88,14 @@ pub enum Command {
     SortNets(NetColumn),
     /// A click on a header.
     SortDifferences(DifferenceColumn),
+    /// A click on a header.
+    SortRanks(RankColumn),
+    /// Open a rank, by its place, in the place of the ranks that are open or beside them.
+    OpenRank(usize, Placing),
+    /// Open all ranks at once.
+    OpenAllRanks,
+    /// Stop summing ranks up.
+    StopSurvey,
     /// What is compared, A and B.
     Compare([Side; 2]),
     /// How large the allocation map is drawn, in columns and rows of pixels; nothing while it is folded.

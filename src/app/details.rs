@@ -54,7 +54,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
                     }
                 }
             }
-            None => {
+            Some(Selected::Rank(_)) | None => {
                 ui.weak(t!("Select a row in a table to see its stack, op and shapes here."));
             }
         });

@@ -37,7 +37,7 @@ pub const SHEET: &[(&str, &[(&str, &str)])] = &[
             (msg!("Export a report"), "Ctrl+S"),
             (msg!("Filter the table"), "Ctrl+F"),
             (msg!("Undo, redo"), "Ctrl+Z, Ctrl+Shift+Z"),
-            (msg!("Tabs"), msg!("1 to 8")),
+            (msg!("Tabs"), msg!("1 to 9")),
             (msg!("Select several blocks or rows"), msg!("Ctrl+click")),
             (msg!("This sheet"), msg!("? or F1")),
         ],
@@ -58,7 +58,7 @@ pub fn commands(ctx: &Context, state: &State) -> Vec<Command> {
                 (true, _) => (key == Key::Escape).then_some(Command::Escape),
                 (false, true) => None,
                 (false, false) if is_focused && is_arrow(key) && modifiers.is_none() => None,
-                (false, false) => in_window(key, physical_key.unwrap_or(key), modifiers),
+                (false, false) => in_window(state, key, physical_key.unwrap_or(key), modifiers),
             });
             let is_ours = command.is_some();
             commands.extend(command);
@@ -86,7 +86,7 @@ fn global(key: Key, modifiers: Modifiers) -> Option<Command> {
 }
 
 /// Keys that work unless text is being typed. Letters that stand for directions go by their place on the keyboard.
-fn in_window(key: Key, place: Key, modifiers: Modifiers) -> Option<Command> {
+fn in_window(state: &State, key: Key, place: Key, modifiers: Modifiers) -> Option<Command> {
     if modifiers.command {
         return match (key, modifiers.shift) {
             (Key::Z, false) => Some(Command::Undo),
@@ -128,6 +128,7 @@ fn in_window(key: Key, place: Key, modifiers: Modifiers) -> Option<Command> {
         Key::Num6 => Some(Command::ShowTab(Tab::ALL[5])),
         Key::Num7 => Some(Command::ShowTab(Tab::ALL[6])),
         Key::Num8 => Some(Command::ShowTab(Tab::ALL[7])),
+        Key::Num9 if state.has_tab(Tab::ALL[8]) => Some(Command::ShowTab(Tab::ALL[8])),
         _ => None,
     }
 }

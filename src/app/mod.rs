@@ -27,13 +27,14 @@ mod sorting;
 mod sources_panel;
 mod sql;
 mod state;
+mod survey;
 mod tables;
 mod theme;
 mod timeline;
 mod toasts;
 mod toolbar;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -42,15 +43,18 @@ use answers::{Analyst, Question};
 pub use command::Command;
 use dialogs::Worker;
 pub use dialogs::{Pick, Picked};
-use opening::{Building, Opening, Outcome, Wake};
+use opening::{Building, Opening, Outcome, Request, Wake};
 use scene::Scene;
 use state::{Choices, Placement};
 pub use state::{Dialog, ExportForm, Selected, State, Tab, Tone};
+pub use survey::Origin as RankOrigin;
+use survey::Surveying;
 use timeline::view::TimeView;
 use timeline::{MapQuestion, Mapper};
 
-use crate::align::Opened;
+use crate::align::{Opened, RankFiles};
 use crate::analysis::MapRequest;
+use crate::model::{SourceKind, format_count};
 use crate::text::{Language, t};
 
 /// Files dropped together may come in several frames: this long after the last one they are opened.
@@ -110,6 +114,17 @@ fn times_of<'a>(paths: impl Iterator<Item = &'a Path>) -> BTreeMap<PathBuf, Syst
     paths.filter_map(|path| Some((path.to_owned(), path.metadata().ok()?.modified().ok()?))).collect()
 }
 
+/// Whether all traces and snapshots have made room for others.
+fn are_other_processes(old: &[Opened], new: &[Opened]) -> bool {
+    let of_processes = |opened: &[Opened]| -> BTreeSet<PathBuf> {
+        let kinds = [SourceKind::Trace, SourceKind::Snapshot];
+        let files = opened.iter().filter(|file| kinds.contains(&file.recording.kind));
+        files.map(|file| file.path.clone()).collect()
+    };
+    let (old, new) = (of_processes(old), of_processes(new));
+    !old.is_empty() && !new.is_empty() && old.is_disjoint(&new)
+}
+
 /// The app in a native window.
 struct Window(App);
 
@@ -131,13 +146,14 @@ impl eframe::App for Window {
 pub struct App {
     state: State,
     opening: Option<Opening>,
+    surveying: Option<Surveying>,
     building: Option<Building>,
     built_with: Placement,
     analyst: Option<Analyst>,
     asked: Option<Question>,
     mapper: Option<Mapper>,
     asked_map: Option<MapQuestion>,
-    waiting: Vec<PathBuf>,
+    waiting: Request,
     dropped: Vec<PathBuf>,
     dropped_at_s: f64,
     preloaded: Vec<Opened>,
@@ -157,13 +173,14 @@ impl App {
         Self {
             state: State::default(),
             opening: None,
+            surveying: None,
             building: None,
             built_with: Placement::default(),
             analyst: None,
             asked: None,
             mapper: None,
             asked_map: None,
-            waiting: Vec::new(),
+            waiting: Request::default(),
             dropped: paths,
             dropped_at_s: 0.0,
             preloaded: Vec::new(),
@@ -198,8 +215,9 @@ impl App {
     pub fn is_idle(&self) -> bool {
         let is_answered = !self.analyst.as_ref().is_some_and(Analyst::is_busy);
         let is_mapped = !self.mapper.as_ref().is_some_and(Mapper::is_busy);
-        let is_reading = self.opening.is_some() || self.building.is_some();
-        let is_waiting = !self.waiting.is_empty() || !self.dropped.is_empty() || !self.preloaded.is_empty();
+        let is_reading = self.opening.is_some() || self.surveying.is_some() || self.building.is_some();
+        let is_waiting =
+            !self.waiting.paths.is_empty() || !self.dropped.is_empty() || !self.preloaded.is_empty();
         is_answered
             && is_mapped
             && !is_reading
@@ -223,11 +241,12 @@ impl App {
             self.rebuild(ctx, opened);
         }
         self.poll_opening(ctx);
+        self.poll_survey(ctx);
         self.poll_building(ctx);
         self.poll_dialogs(ctx);
-        if self.opening.is_none() && !self.waiting.is_empty() {
-            let paths = std::mem::take(&mut self.waiting);
-            self.start_opening(ctx, paths);
+        if self.opening.is_none() && !self.waiting.paths.is_empty() {
+            let request = std::mem::take(&mut self.waiting);
+            self.start_opening(ctx, request);
         }
         if self.building.is_none()
             && self.state.data.is_some()
@@ -255,6 +274,9 @@ impl App {
                     range_bar::show(ui, &mut scene);
                     tables::show(ui, &mut scene);
                 });
+            }
+            None if self.state.survey.is_some() => {
+                tables::ranks::show_alone(ui, &self.state, self.opening.as_ref(), &mut commands);
             }
             None => empty::show(
                 ui,
@@ -285,7 +307,7 @@ impl App {
                 self.open_session(ctx, &path);
             } else {
                 self.state.settings.remember(&path);
-                self.waiting.push(path);
+                self.waiting.paths.push(path);
             }
         }
         ctx.request_repaint();
@@ -299,15 +321,17 @@ impl App {
                     self.say(ctx, Tone::Warning, warning);
                 }
                 self.state.settings.remember(path);
-                self.waiting.extend(loaded.paths);
+                self.waiting.paths.extend(loaded.paths);
+                // They were open together when they were saved.
+                self.waiting.all_at_once = true;
                 self.restoring = Some(loaded.choices);
             }
             Err(error) => self.say(ctx, Tone::Error, error),
         }
     }
 
-    fn start_opening(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
-        match Opening::start(paths, self.state.settings.log_pattern(), self.wake(ctx)) {
+    fn start_opening(&mut self, ctx: &egui::Context, request: Request) {
+        match Opening::start(request, self.state.settings.log_pattern(), self.wake(ctx)) {
             Ok(opening) => self.opening = Some(opening),
             Err(error) => self.say(ctx, Tone::Error, t!("no thread to read files on: {error}", error)),
         }
@@ -359,22 +383,63 @@ impl App {
         self.take_outcome(ctx, outcome);
     }
 
+    /// Looks at the ranks one by one, from the first.
+    fn start_survey(&mut self, ctx: &egui::Context, files: RankFiles) {
+        let settings = &self.state.settings;
+        match Surveying::start(files, settings.log_pattern(), settings.user_code(), self.wake(ctx)) {
+            Ok((surveying, survey)) => {
+                (self.surveying, self.state.survey) = (Some(surveying), Some(survey));
+                self.state.selected = None;
+            }
+            Err(error) => self.say(ctx, Tone::Error, t!("no thread to read files on: {error}", error)),
+        }
+    }
+
+    fn poll_survey(&mut self, ctx: &egui::Context) {
+        let (Some(surveying), Some(survey)) = (&self.surveying, &mut self.state.survey) else { return };
+        let errors = surveying.poll(survey);
+        if !survey.is_running {
+            let skipped = survey.skipped;
+            self.surveying = None;
+            self.say_skipped(ctx, skipped);
+        }
+        for error in errors {
+            self.say(ctx, Tone::Error, error);
+        }
+    }
+
+    fn say_skipped(&mut self, ctx: &egui::Context, skipped: usize) {
+        let text = match skipped {
+            0 => return,
+            1 => t!("1 file in the folder tells nothing of memory and was left out").to_owned(),
+            count => t!("{count} files in the folder tell nothing of memory and were left out", count),
+        };
+        self.say(ctx, Tone::Warning, text);
+    }
+
     /// New files join the session; one that was open already is replaced.
     fn take_outcome(&mut self, ctx: &egui::Context, outcome: Outcome) {
         for error in outcome.errors {
             self.say(ctx, Tone::Error, error);
         }
-        if outcome.skipped > 0 {
-            let text = match outcome.skipped {
-                1 => t!("1 file in the folder tells nothing of memory and was left out").to_owned(),
-                count => t!("{count} files in the folder tell nothing of memory and were left out", count),
-            };
+        self.say_skipped(ctx, outcome.skipped);
+        if outcome.too_many > 0 {
+            let text = t!(
+                "{count} more files were left out: {most} are read at once",
+                count = format_count(outcome.too_many as u64),
+                most = format_count(opening::MAX_FILES as u64)
+            );
             self.say(ctx, Tone::Warning, text);
+        }
+        if let Some(files) = outcome.many_ranks {
+            self.start_survey(ctx, files);
+            self.state.tab = Tab::Ranks;
         }
         if outcome.recordings.is_empty() {
             return;
         }
         let mut opened = self.state.opened.clone();
+        opened.retain(|file| !outcome.instead_of.contains(&file.path));
         for recording in outcome.recordings {
             match opened.iter_mut().find(|old| old.path == recording.path) {
                 Some(old) => *old = recording,
@@ -401,10 +466,12 @@ impl App {
         let state = &mut self.state;
         let old_span = state.data.as_ref().map(|data| data.span());
         let span = data.span();
-        if old_span.is_none_or(|old| state.view == TimeView::around(old)) {
+        let is_another_run = old_span.is_none() || are_other_processes(&state.opened, &opened);
+        if is_another_run || old_span.is_some_and(|old| state.view == TimeView::around(old)) {
             state.view = TimeView::around(span);
         }
-        if old_span.is_none() {
+        if is_another_run {
+            (state.undo, state.views, state.cursor_ns) = Default::default();
             state.choices.range = data.suggestions.first().map(|suggestion| suggestion.range);
             state.choices.selection = data.selection;
         }
@@ -423,6 +490,9 @@ impl App {
         self.modified = times_of(opened.iter().map(|file| file.path.as_path()));
         state.opened = opened;
         state.data = Some(data);
+        if !state.has_tab(state.tab) {
+            state.tab = Tab::default();
+        }
         self.asked = None;
         self.asked_map = None;
     }

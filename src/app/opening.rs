@@ -1,13 +1,16 @@
 //! Opening files: each is read on a named thread, with progress and a way to stop.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use regex::Regex;
 
 use super::data::Data;
-use crate::align::Opened;
+use crate::align::{Opened, RankFiles};
 use crate::analysis::UserCode;
 use crate::import::{self, ImportError, Progress};
 use crate::model::Recording;
@@ -16,7 +19,18 @@ use crate::text::t;
 /// How many files are read at once.
 const MAX_READERS: usize = 4;
 /// How many files of a folder are looked at.
-const MAX_FILES: usize = 2_000;
+pub const MAX_FILES: usize = 2_000;
+
+/// What is to be opened.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Files and folders.
+    pub paths: Vec<PathBuf>,
+    /// Files that leave the session when these have come in.
+    pub instead_of: Vec<PathBuf>,
+    /// Whether files of many ranks are opened all the same, and not summed up one by one.
+    pub all_at_once: bool,
+}
 
 /// A file on its way in.
 #[derive(Clone, Debug)]
@@ -41,7 +55,8 @@ impl File {
 }
 
 enum Message {
-    Found(Vec<File>),
+    Found(Vec<File>, usize),
+    ManyRanks(RankFiles),
     Read(usize, Box<Result<Recording, ImportError>>),
     Finished,
 }
@@ -51,12 +66,11 @@ pub struct Opening {
     /// The files, once folders have been walked.
     pub files: Vec<File>,
     messages: Receiver<Message>,
-    recordings: Vec<Opened>,
-    errors: Vec<String>,
-    skipped: usize,
+    outcome: Outcome,
 }
 
 /// What came of opening files.
+#[derive(Default)]
 pub struct Outcome {
     /// What was read.
     pub recordings: Vec<Opened>,
@@ -64,6 +78,12 @@ pub struct Outcome {
     pub errors: Vec<String>,
     /// How many files of folders are of no kind that is known.
     pub skipped: usize,
+    /// How many files there were beyond those that are read at once.
+    pub too_many: usize,
+    /// Files that leave the session.
+    pub instead_of: Vec<PathBuf>,
+    /// The files of a run of many ranks, none of which was read.
+    pub many_ranks: Option<RankFiles>,
 }
 
 impl Opening {
@@ -71,27 +91,27 @@ impl Opening {
     ///
     /// # Errors
     /// When the system has no thread to give.
-    pub fn start(paths: Vec<PathBuf>, log_pattern: Option<Regex>, wake: Wake) -> std::io::Result<Self> {
+    pub fn start(request: Request, log_pattern: Option<Regex>, wake: Wake) -> std::io::Result<Self> {
         let (sender, messages) = channel();
-        std::thread::Builder::new()
-            .name("open".to_owned())
-            .spawn(move || read_all(&paths, log_pattern.as_ref(), &sender, &wake))?;
-        Ok(Self { files: Vec::new(), messages, recordings: Vec::new(), errors: Vec::new(), skipped: 0 })
+        let outcome = Outcome { instead_of: request.instead_of, ..Outcome::default() };
+        let (paths, all_at_once) = (request.paths, request.all_at_once);
+        thread::Builder::new().name("open".to_owned()).spawn(move || {
+            open_all(&paths, all_at_once, log_pattern.as_ref(), &sender, &wake);
+            // The receiver is gone when the window has closed; then there is nobody to tell.
+            let _ = sender.send(Message::Finished);
+            wake();
+        })?;
+        Ok(Self { files: Vec::new(), messages, outcome })
     }
 
     /// Takes in what was read since; the outcome when all is done.
     pub fn poll(&mut self) -> Option<Outcome> {
         while let Ok(message) = self.messages.try_recv() {
             match message {
-                Message::Found(files) => self.files = files,
+                Message::Found(files, too_many) => (self.files, self.outcome.too_many) = (files, too_many),
+                Message::ManyRanks(files) => self.outcome.many_ranks = Some(files),
                 Message::Read(at, result) => self.take(at, *result),
-                Message::Finished => {
-                    return Some(Outcome {
-                        recordings: std::mem::take(&mut self.recordings),
-                        errors: std::mem::take(&mut self.errors),
-                        skipped: self.skipped,
-                    });
-                }
+                Message::Finished => return Some(std::mem::take(&mut self.outcome)),
             }
         }
         None
@@ -99,13 +119,14 @@ impl Opening {
 
     fn take(&mut self, at: usize, result: Result<Recording, ImportError>) {
         let Some(file) = self.files.get_mut(at) else { return };
+        let outcome = &mut self.outcome;
         file.is_done = true;
         match result {
-            Ok(recording) => self.recordings.push(Opened::new(&file.path, Arc::new(recording))),
+            Ok(recording) => outcome.recordings.push(Opened::new(&file.path, Arc::new(recording))),
             Err(ImportError::Unknown { .. } | ImportError::Empty { .. }) if file.is_from_folder => {
-                self.skipped += 1;
+                outcome.skipped += 1;
             }
-            Err(error) => self.errors.push(error.to_string()),
+            Err(error) => outcome.errors.push(error.to_string()),
         }
     }
 
@@ -120,8 +141,14 @@ impl Opening {
 /// Asks the window to look again.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-fn read_all(paths: &[PathBuf], log_pattern: Option<&Regex>, sender: &Sender<Message>, wake: &Wake) {
-    let files: Vec<File> = paths
+fn open_all(
+    paths: &[PathBuf],
+    all_at_once: bool,
+    log_pattern: Option<&Regex>,
+    sender: &Sender<Message>,
+    wake: &Wake,
+) {
+    let mut files: Vec<File> = paths
         .iter()
         .flat_map(|path| {
             let is_from_folder = path.is_dir();
@@ -133,39 +160,55 @@ fn read_all(paths: &[PathBuf], log_pattern: Option<&Regex>, sender: &Sender<Mess
                 is_done: false,
             })
         })
-        .take(MAX_FILES)
         .collect();
-    let jobs: Vec<(usize, PathBuf, Progress)> =
-        files.iter().enumerate().map(|(at, file)| (at, file.path.clone(), file.progress.clone())).collect();
-    let readers = jobs.len().min(MAX_READERS);
-    let queue = Mutex::new(jobs.into_iter());
-    if sender.send(Message::Found(files)).is_err() {
+    let found: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+    // Nobody listens any more when the window has closed; so below.
+    if let Some(ranks) = RankFiles::of(&found, import::is_process_file, false).filter(|_| !all_at_once) {
+        drop(sender.send(Message::ManyRanks(ranks)));
+        return;
+    }
+    let too_many = files.len().saturating_sub(MAX_FILES);
+    files.truncate(MAX_FILES);
+    if sender.send(Message::Found(files.clone(), too_many)).is_err() {
         return;
     }
     wake();
-    std::thread::scope(|scope| {
-        for number in 1..=readers {
-            let (queue, sender, wake) = (&queue, sender.clone(), wake.clone());
-            let builder = std::thread::Builder::new().name(format!("import {number}"));
-            let read = move || {
+    in_parallel("import", MAX_READERS, &files, |at, file| {
+        let result = read_one(&file.path, log_pattern, &file.progress);
+        if sender.send(Message::Read(at, Box::new(result))).is_err() {
+            return ControlFlow::Break(());
+        }
+        wake();
+        ControlFlow::Continue(())
+    });
+}
+
+/// Works on items on so many named threads. Each takes the next one when it is done, until `work` says to stop.
+pub fn in_parallel<T: Sync>(
+    name: &str,
+    threads: usize,
+    items: &[T],
+    work: impl Fn(usize, &T) -> ControlFlow<()> + Sync,
+) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for number in 1..=threads.min(items.len()) {
+            let work_on = || {
                 loop {
-                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some((at, path, progress)) = next else { return };
-                    let result = read_one(&path, log_pattern, &progress);
-                    if sender.send(Message::Read(at, Box::new(result))).is_err() {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(at) else { return };
+                    if work(at, item).is_break() {
                         return;
                     }
-                    wake();
                 }
             };
-            if let Err(error) = builder.spawn_scoped(scope, read) {
+            if let Err(error) =
+                thread::Builder::new().name(format!("{name} {number}")).spawn_scoped(scope, work_on)
+            {
                 log::warn!("no thread to read files on: {error}");
             }
         }
     });
-    // The receiver is gone when the window has closed; then there is nobody to tell.
-    let _ = sender.send(Message::Finished);
-    wake();
 }
 
 fn read_one(path: &Path, log_pattern: Option<&Regex>, progress: &Progress) -> Result<Recording, ImportError> {
@@ -190,7 +233,7 @@ impl Building {
     /// When the system has no thread to give.
     pub fn start(opened: Vec<Opened>, user_code: UserCode, wake: Wake) -> std::io::Result<Self> {
         let (sender, result) = channel();
-        std::thread::Builder::new().name("session".to_owned()).spawn(move || {
+        thread::Builder::new().name("session".to_owned()).spawn(move || {
             let data = Arc::new(Data::build(&opened, user_code));
             if sender.send((opened, data)).is_ok() {
                 wake();

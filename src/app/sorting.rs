@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 
 use rayon::prelude::*;
 
+use super::survey::Row;
 use crate::analysis::{Difference, Group, Index, NetGroup, RowRef};
+use crate::report::Process;
 
 /// A column and a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +72,18 @@ pub enum DifferenceColumn {
     Key,
 }
 
+/// Columns of the table of ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RankColumn {
+    Name,
+    Kept,
+    PerStep,
+    Peak,
+    Allocations,
+    Steps,
+    Finding,
+}
+
 /// Sorts rows; equal ones keep the order of time.
 pub fn sort_rows(index: &Index, rows: &mut [RowRef], sort: Sort<RowColumn>) {
     let get = |row: RowRef| row.get(&index.session);
@@ -126,6 +140,31 @@ pub fn order_of_differences(rows: &[Difference], sort: Sort<DifferenceColumn>) -
         DifferenceColumn::Before => order(rows.len(), |at| rows[at].before.totals.bytes, sort.is_descending),
         DifferenceColumn::Key => order(rows.len(), |at| rows[at].call_site.as_str(), sort.is_descending),
     }
+}
+
+/// The order in which ranks are shown; those without figures come last.
+pub fn order_of_ranks(rows: &[Row], sort: Sort<RankColumn>) -> Vec<u32> {
+    let by = |key: fn(&Process) -> i128| {
+        let figure = |at: usize| rows[at].figures.as_ref().map_or(i128::MIN, key);
+        order(rows.len(), figure, sort.is_descending)
+    };
+    let mut order = match sort.column {
+        RankColumn::Kept => by(|process| process.survivors.bytes.into()),
+        RankColumn::PerStep => by(|process| process.growth_per_step_bytes.map_or(i128::MIN, i128::from)),
+        RankColumn::Peak => by(|process| process.peak_bytes.unwrap_or(0).into()),
+        RankColumn::Allocations => by(|process| process.allocations.into()),
+        RankColumn::Steps => by(|process| process.steps.into()),
+        RankColumn::Name => order(rows.len(), |at| by_number(&rows[at]), sort.is_descending),
+        RankColumn::Finding => order(rows.len(), |at| rows[at].finding(), sort.is_descending),
+    };
+    order.sort_by_key(|&at| rows[at as usize].figures.is_err());
+    order
+}
+
+/// Rank 2 before rank 10, and ranks before what has no number.
+fn by_number(row: &Row) -> (bool, Option<u32>, &str) {
+    let rank = row.figures.as_ref().ok().and_then(|process| process.rank);
+    (rank.is_none(), rank, &row.name)
 }
 
 fn order<K: Ord>(len: usize, key: impl Fn(usize) -> K, is_descending: bool) -> Vec<u32> {

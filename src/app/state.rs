@@ -11,8 +11,9 @@ use super::data::Data;
 use super::history::History;
 use super::settings::Settings;
 use super::sides::Side;
-use super::sorting::{DifferenceColumn, GroupColumn, NetColumn, RowColumn, Sort};
+use super::sorting::{DifferenceColumn, GroupColumn, NetColumn, RankColumn, RowColumn, Sort};
 use super::sql::Sql;
+use super::survey::{Row, Survey};
 use super::timeline::ColoredMap;
 use super::timeline::view::TimeView;
 use crate::align::Opened;
@@ -34,11 +35,12 @@ pub enum Tab {
     Stacks,
     Segments,
     Sql,
+    Ranks,
 }
 
 impl Tab {
     /// All of them, in the order they stand in.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Kept,
         Self::Findings,
         Self::Live,
@@ -47,6 +49,7 @@ impl Tab {
         Self::Stacks,
         Self::Segments,
         Self::Sql,
+        Self::Ranks,
     ];
 
     /// The words for people.
@@ -60,6 +63,7 @@ impl Tab {
             Self::Stacks => t!("Stacks"),
             Self::Segments => t!("Segments"),
             Self::Sql => t!("SQL"),
+            Self::Ranks => t!("Ranks"),
         }
     }
 }
@@ -147,6 +151,8 @@ pub enum Selected {
     Difference(String),
     /// A finding, by its place.
     Finding(usize),
+    /// A rank, by its place among those that were summed up.
+    Rank(usize),
 }
 
 /// A dialog over the window.
@@ -238,6 +244,8 @@ pub struct State {
     pub opened: Vec<Opened>,
     /// The session; without it the window says what to drop.
     pub data: Option<Arc<Data>>,
+    /// A run of many ranks, summed up one by one.
+    pub survey: Option<Survey>,
     /// What is answered of it.
     pub answers: Answers,
     /// What can be undone.
@@ -282,6 +290,8 @@ pub struct State {
     pub net_sort: Sort<NetColumn>,
     /// How the comparison is sorted.
     pub difference_sort: Sort<DifferenceColumn>,
+    /// How ranks are sorted.
+    pub rank_sort: Sort<RankColumn>,
     /// The dialog over the window.
     pub dialog: Option<Dialog>,
     /// What was said, the newest last.
@@ -297,6 +307,7 @@ impl Default for State {
         Self {
             opened: Vec::new(),
             data: None,
+            survey: None,
             answers: Answers::default(),
             choices: Choices::default(),
             undo: History::default(),
@@ -319,6 +330,7 @@ impl Default for State {
             group_sort: Sort::descending(GroupColumn::Bytes),
             net_sort: Sort::descending(NetColumn::Net),
             difference_sort: Sort::descending(DifferenceColumn::Change),
+            rank_sort: Sort::descending(RankColumn::Kept),
             dialog: None,
             messages: Vec::new(),
             looks: Looks::default(),
@@ -336,6 +348,17 @@ impl State {
     /// The instant of the live set: where it was clicked, else the peak.
     pub fn live_at_ns(&self, data: &Data) -> i64 {
         self.cursor_ns.or(data.peak.map(|(at_ns, _)| at_ns)).unwrap_or_else(|| data.span().end_ns)
+    }
+
+    /// The ranks: those of the survey, else the processes of the session when there are several.
+    pub fn ranks(&self) -> &[Row] {
+        self.survey.as_ref().map_or(&self.answers.processes, |survey| &survey.rows)
+    }
+
+    /// Whether a tab has something to show.
+    pub fn has_tab(&self, tab: Tab) -> bool {
+        let has_processes = |data: &Arc<Data>| data.session().processes.len() > 1;
+        tab != Tab::Ranks || self.survey.is_some() || self.data.as_ref().is_some_and(has_processes)
     }
 
     /// What is compared, A and B.

@@ -68,8 +68,9 @@ fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
         }
         ui.separator();
         item(ui, has_data, t!("Save session…"), Command::AskToSave);
-        item(ui, has_data, t!("Reload all"), Command::Reload);
-        item(ui, has_data, t!("Close all"), Command::CloseAll);
+        let has_any = has_data || state.survey.is_some();
+        item(ui, has_any, t!("Reload all"), Command::Reload);
+        item(ui, has_any, t!("Close all"), Command::CloseAll);
         item(ui, has_data, t!("Export report…"), Command::AskForReport);
         ui.separator();
         item(ui, true, t!("Quit"), Command::Quit);

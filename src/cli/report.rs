@@ -1,13 +1,12 @@
 //! `vramscope report`.
 
-use std::cmp::Reverse;
 use std::path::Path;
 
 use super::args::{ReportArgs, ReportFormat};
 use super::ranks::Ranks;
 use super::select::Selected;
 use super::{Status, UsageError, complain, open, select};
-use crate::analysis::{self, Index};
+use crate::analysis::Index;
 use crate::model::format_count;
 use crate::report::{self, Format, Options, Process, Redactor, Report, quote};
 use crate::text::t;
@@ -75,9 +74,6 @@ fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyh
         };
         let mut report = build(args, index, selected, redactor);
         let mut rows = report.processes.clone();
-        if let [one] = rows.as_mut_slice() {
-            one.finding = report.findings.first().map(|finding| finding.title.clone());
-        }
         let kept_bytes = rows.iter().map(|row| row.survivors.bytes).max().unwrap_or_default();
         let is_shown = match &asked_for {
             Some(name) => select::find_process(&index.session, name).is_ok(),
@@ -115,12 +111,7 @@ fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyh
 
 /// The report of one rank, with the table of all.
 fn with_ranks(mut report: Report, mut processes: Vec<Process>, args: &ReportArgs) -> Report {
-    let kept_bytes: Vec<u64> = processes.iter().map(|process| process.survivors.bytes).collect();
-    for (position, process) in processes.iter_mut().enumerate() {
-        process.is_outlier = analysis::is_outlier(&kept_bytes, position);
-    }
-    processes.sort_by_key(|process| Reverse(process.survivors.bytes));
-    let outliers = processes.iter().filter(|process| process.is_outlier).count();
+    let outliers = report::rank_processes(&mut processes);
     let shown: Vec<&str> = report.processes.iter().map(|process| process.name.as_str()).collect();
     let (all, names) = (format_count(processes.len() as u64), shown.join(t!(", ")));
     report.summary = match outliers {

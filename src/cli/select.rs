@@ -35,12 +35,7 @@ pub(super) fn select(index: &Index, args: &Selecting) -> Result<Selected, UsageE
     let selection = Selection { process, device };
     let (range, label) = match (args.from, args.to) {
         (None, None) => {
-            let first = growth::suggest(index, selection).into_iter().next();
-            let Suggestion { range, label, .. } = first.unwrap_or_else(|| Suggestion {
-                range: session.span,
-                bytes: 0,
-                label: t!("the whole run").to_owned(),
-            });
+            let Suggestion { range, label, .. } = growth::suggested(index, selection);
             (range, Some(label))
         }
         (from, to) => {

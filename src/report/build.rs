@@ -30,6 +30,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
     }
     let place = words::range_label(index, query.selection, query.range);
     let label = options.range_label.clone().unwrap_or_else(|| place.clone());
+    let findings = analysis::findings::findings(index, query);
     let mut report = Report {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -57,12 +58,12 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
             pending_free: totals.apart.pending_free.into(),
             private_pool: totals.apart.private_pool.into(),
         },
-        processes: processes(index, query),
+        processes: processes(index, query, &findings),
         driver: driver(index, query),
         groups: groups.iter().map(|group| self::group(index, group)).collect(),
         allocations: rows.iter().map(|&row| allocation(index, row)).collect(),
         allocations_total,
-        findings: analysis::findings::findings(index, query).into_iter().map(finding).collect(),
+        findings: findings.into_iter().map(finding).collect(),
         curves: curves_of(index, query.selection),
         view: None,
         steps: steps(index, query.selection),
@@ -115,14 +116,26 @@ pub(crate) fn link(index: &Index, link: &model::Link) -> Link {
     }
 }
 
-/// The processes, those that keep the most first.
-fn processes(index: &Index, query: &Query) -> Vec<Process> {
-    let mut summaries = analysis::compare_processes(index, query);
-    summaries.sort_by_key(|summary| Reverse(summary.survivors.bytes));
-    summaries.iter().map(|summary| process(index, summary)).collect()
+/// The processes that a query looks at, those that keep the most first. `findings` are those of the query.
+fn processes(index: &Index, query: &Query, findings: &[analysis::findings::Finding]) -> Vec<Process> {
+    let summaries = analysis::compare_processes(index, query, findings);
+    let mut processes: Vec<Process> = summaries.iter().map(|summary| process(index, summary)).collect();
+    rank_processes(&mut processes);
+    processes
 }
 
-fn process(index: &Index, summary: &analysis::ProcessSummary) -> Process {
+/// Puts those that keep the most first, and marks those that stand out. How many do.
+pub fn rank_processes(processes: &mut [Process]) -> usize {
+    processes.sort_by_key(|process| Reverse(process.survivors.bytes));
+    let kept_bytes: Vec<u64> = processes.iter().map(|process| process.survivors.bytes).collect();
+    for (process, is_outlier) in processes.iter_mut().zip(analysis::outliers(&kept_bytes)) {
+        process.is_outlier = is_outlier;
+    }
+    processes.iter().filter(|process| process.is_outlier).count()
+}
+
+/// A process's figures. Whether it stands out is known only beside the others.
+pub fn process(index: &Index, summary: &analysis::ProcessSummary) -> Process {
     let process = index.session.process(summary.process);
     Process {
         name: process.label.clone(),
@@ -134,7 +147,7 @@ fn process(index: &Index, summary: &analysis::ProcessSummary) -> Process {
         peak_bytes: summary.peak_bytes,
         survivors: summary.survivors.into(),
         finding: summary.finding.clone(),
-        is_outlier: summary.is_outlier,
+        is_outlier: false,
     }
 }
 

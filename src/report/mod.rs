@@ -22,7 +22,7 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use crate::text::t;
-pub use build::build;
+pub use build::{build, process, rank_processes};
 pub(crate) use build::{link, source};
 pub use command::quote;
 pub use contract::*;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use vramscope::align::{self, Opened};
-use vramscope::analysis::growth::suggest;
+use vramscope::analysis::growth::suggested;
 use vramscope::analysis::{FreeBy, GroupBy, Index, Query, Selection, UserCode};
 use vramscope::import::{self, Input, Progress};
 use vramscope::report::{self, Format, Options};
@@ -88,7 +88,7 @@ pub fn open_and_report(bytes: Vec<u8>) -> bool {
     let opened = Opened::new("damaged", recording);
     let index = Index::new(Arc::new(align::build(&[opened])), UserCode::default());
     let selection = Selection::default();
-    let range = suggest(&index, selection).first().map_or(index.session.span, |suggestion| suggestion.range);
+    let range = suggested(&index, selection).range;
     let query = Query { selection, range, free_by: FreeBy::RecordingEnd };
     let report = report::build(&index, &query, GroupBy::CallSite, &Options::default());
     for format in [Format::Html, Format::Markdown, Format::Json, Format::Csv] {

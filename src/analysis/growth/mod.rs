@@ -233,6 +233,15 @@ fn capacity(session: &Session) -> Option<u64> {
     of_curves.chain(of_devices).chain(markers).filter(|&bytes| bytes > 0).min()
 }
 
+/// The interval that is looked at unless the user says otherwise: where memory grows the most, else the whole run.
+pub fn suggested(index: &Index, selection: Selection) -> Suggestion {
+    suggest(index, selection).into_iter().next().unwrap_or_else(|| Suggestion {
+        range: index.session.span,
+        bytes: 0,
+        label: t!("the whole run").to_owned(),
+    })
+}
+
 /// The intervals where memory grows, the most telling first. Never empty for a session with allocations or curves:
 /// when nothing grows, the whole run is suggested and the label says so.
 pub fn suggest(index: &Index, selection: Selection) -> Vec<Suggestion> {

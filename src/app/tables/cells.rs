@@ -6,6 +6,7 @@ use egui_extras::{Column, TableBuilder, TableRow};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sorting::Sort;
+use crate::app::state::Looks;
 use crate::text::{say, t};
 
 /// A column that can be hidden.
@@ -19,8 +20,8 @@ pub struct Spec<C: 'static> {
 }
 
 /// The places of the columns that are not hidden; at least one is shown.
-pub fn shown<C>(scene: &Scene<'_>, table: &'static str, columns: &[Spec<C>]) -> Vec<usize> {
-    let hidden = &scene.state.looks.hidden_columns;
+pub fn shown<C>(looks: &Looks, table: &'static str, columns: &[Spec<C>]) -> Vec<usize> {
+    let hidden = &looks.hidden_columns;
     let shown = (0..columns.len()).filter(|&at| !hidden.contains(&(table, columns[at].name)));
     let shown: Vec<usize> = shown.collect();
     if shown.is_empty() { vec![0] } else { shown }

@@ -53,7 +53,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let order = order_of_differences(rows, sort);
     let size = |row: &Difference| row.delta_bytes().unsigned_abs();
     let largest = rows.iter().map(size).max().unwrap_or(1).max(1) as f32;
-    let shown = cells::shown(scene, TABLE, &COLUMNS);
+    let shown = cells::shown(&scene.state.looks, TABLE, &COLUMNS);
     let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
         if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, |at| COLUMNS[at].name) {
             scene.ask(Command::SortDifferences(column));

@@ -39,7 +39,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     let largest = lens.groups.iter().map(|group| group.bytes).max().unwrap_or(1).max(1) as f32;
     let key_title = title(scene.state.choices.group_by.label());
     let name_of = |at: usize| if at == KEY { key_title.as_str() } else { COLUMNS[at].name };
-    let shown = cells::shown(scene, TABLE, &COLUMNS);
+    let shown = cells::shown(&scene.state.looks, TABLE, &COLUMNS);
     let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
         if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, name_of) {
             scene.ask(Command::SortGroups(column));

@@ -5,6 +5,7 @@ mod compare;
 mod findings;
 mod groups;
 mod nets;
+pub mod ranks;
 mod rows;
 mod segments;
 mod sheet;
@@ -19,7 +20,8 @@ use super::answers::Lens;
 use super::command::Command;
 use super::filter::Filter;
 use super::scene::Scene;
-use super::state::{LiveView, NetView, Tab};
+use super::state::{LiveView, Looks, NetView, State, Tab};
+use super::theme::Palette;
 use crate::analysis::{FreeBy, GroupBy};
 use crate::model::time::format_offset;
 use crate::model::{format_bytes, format_count};
@@ -29,7 +31,7 @@ use crate::text::{say, t};
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     ui.add_space(4.0);
     ui.horizontal_wrapped(|ui| {
-        for tab in Tab::ALL {
+        for tab in Tab::ALL.into_iter().filter(|&tab| scene.state.has_tab(tab)) {
             let text = match tab {
                 Tab::Findings if scene.state.answers.has_findings => {
                     format!("{} ({})", tab.label(), scene.state.answers.findings.len())
@@ -90,6 +92,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         Tab::Segments => segments::show(ui, scene),
         Tab::Sql => sql::show(ui, scene),
         Tab::Findings => findings::show(ui, scene),
+        Tab::Ranks => ranks::show(ui, scene.state, scene.commands),
     }
 }
 
@@ -182,28 +185,34 @@ fn choices(ui: &mut Ui, scene: &mut Scene<'_>) {
             scene.ask(Command::SetFlat(true));
         }
     }
-    if !is_flat {
+    if !is_flat && tab != Tab::Ranks {
         group_by(ui, scene);
     }
     let columns = match (tab, is_flat) {
+        (Tab::Ranks, _) => Some((ranks::TABLE, cells::names(&ranks::COLUMNS))),
         (Tab::Net, _) => None,
         (Tab::Compare, _) => Some((compare::TABLE, cells::names(&compare::COLUMNS))),
         (_, true) => Some((rows::TABLE, cells::names(&rows::COLUMNS))),
         (_, false) => Some((groups::TABLE, cells::names(&groups::COLUMNS))),
     };
-    table_menu(ui, scene, columns);
-    filter(ui, scene);
+    table_menu(ui, &scene.state.looks, columns, scene.commands);
+    filter(ui, scene.state, scene.commands);
 }
 
 /// Columns to show, and the table as a whole to copy or save.
-fn table_menu(ui: &mut Ui, scene: &mut Scene<'_>, columns: Option<(&'static str, Vec<&'static str>)>) {
+fn table_menu(
+    ui: &mut Ui,
+    looks: &Looks,
+    columns: Option<(&'static str, Vec<&'static str>)>,
+    commands: &mut Vec<Command>,
+) {
     ui.menu_button(t!("Table"), |ui| {
         for (table, name) in
             columns.iter().flat_map(|(table, names)| names.iter().map(|name| (*table, *name)))
         {
-            let mut is_shown = !scene.state.looks.hidden_columns.contains(&(table, name));
+            let mut is_shown = !looks.hidden_columns.contains(&(table, name));
             if ui.checkbox(&mut is_shown, say(name)).changed() {
-                scene.ask(Command::ToggleColumn(table, name));
+                commands.push(Command::ToggleColumn(table, name));
             }
         }
         if columns.is_some() {
@@ -213,7 +222,7 @@ fn table_menu(ui: &mut Ui, scene: &mut Scene<'_>, columns: Option<(&'static str,
             [(t!("Copy table"), Command::CopyTable), (t!("Save table as CSV…"), Command::AskToSaveTable)]
         {
             if ui.button(text).clicked() {
-                scene.ask(command);
+                commands.push(command);
                 ui.close();
             }
         }
@@ -253,20 +262,20 @@ fn group_by(ui: &mut Ui, scene: &mut Scene<'_>) {
     }
 }
 
-fn filter(ui: &mut Ui, scene: &mut Scene<'_>) {
-    let mut text = scene.state.choices.filter.clone();
+fn filter(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
+    let mut text = state.choices.filter.clone();
     let field = egui::TextEdit::singleline(&mut text).desired_width(150.0).hint_text(t!("Filter"));
     let response = ui.add(field).accessible_name(t!("Filter"));
-    if scene.state.wants_filter_focus {
+    if state.wants_filter_focus {
         response.request_focus();
-        scene.ask(Command::FilterFocused);
+        commands.push(Command::FilterFocused);
     }
     if response.changed() {
-        scene.ask(Command::SetFilter(text.clone()));
+        commands.push(Command::SetFilter(text.clone()));
     }
     response
         .on_hover_text(t!("Words that must be there, -word that must not, /regular expression/ (Ctrl+F)"));
     if let Err(error) = Filter::parse(&text) {
-        ui.colored_label(scene.palette.error, error);
+        ui.colored_label(Palette::of(ui.visuals()).error, error);
     }
 }

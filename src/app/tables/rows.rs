@@ -37,7 +37,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
         ui.weak(t!("The first {first} in this order; filter or brush to see others.", first));
     }
     let sort = scene.state.row_sort;
-    let shown = cells::shown(scene, TABLE, &COLUMNS);
+    let shown = cells::shown(&scene.state.looks, TABLE, &COLUMNS);
     let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
         if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, |at| COLUMNS[at].name) {
             scene.ask(Command::SortRows(column));

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::analysis::{Comparison, NetGroup, RowRef};
 use crate::app::answers::Lens;
 use crate::app::data::Data;
-use crate::app::sorting::{order_of_differences, order_of_groups, order_of_nets};
+use crate::app::sorting::{order_of_differences, order_of_groups, order_of_nets, order_of_ranks};
 use crate::app::state::{NetView, State, Tab};
+use crate::app::survey::Row;
 use crate::model::{BEFORE_NS, NEVER_NS};
 use crate::report::guard;
 
@@ -20,13 +21,22 @@ pub enum Sheet {
     Nets(Arc<Vec<NetGroup>>, Vec<u32>),
     /// What differs between two moments.
     Differences(Arc<Comparison>, Vec<u32>),
+    /// Ranks side by side.
+    Ranks(Vec<Row>),
 }
 
 impl Sheet {
     /// The table of the tab in front; `None` for a tab without one.
     pub fn of(state: &State) -> Option<Self> {
         let answers = &state.answers;
-        let lens = match state.tab {
+        // Before a session is open, the ranks are all there is.
+        let tab = if state.data.is_some() { state.tab } else { Tab::Ranks };
+        let lens = match tab {
+            Tab::Ranks if state.has_tab(tab) => {
+                let rows = state.ranks();
+                let order = order_of_ranks(rows, state.rank_sort);
+                return Some(Self::Ranks(order.into_iter().map(|at| rows[at as usize].clone()).collect()));
+            }
             Tab::Kept => answers.kept.clone(),
             Tab::Live => answers.live.clone(),
             Tab::Net if state.net_view == NetView::Groups => {
@@ -75,6 +85,18 @@ impl Sheet {
                 "before_bytes",
                 "before_count",
             ],
+            Self::Ranks(..) => &[
+                "process",
+                "kept_bytes",
+                "kept_count",
+                "growth_per_step_bytes",
+                "peak_bytes",
+                "allocations",
+                "steps",
+                "stands_out",
+                "first_finding",
+                "error",
+            ],
         }
     }
 
@@ -83,6 +105,7 @@ impl Sheet {
         match self {
             Self::Groups(_, order) | Self::Nets(_, order) | Self::Differences(_, order) => order.len(),
             Self::Rows(_, lens) => lens.rows.len(),
+            Self::Ranks(rows) => rows.len(),
         }
     }
 
@@ -115,6 +138,7 @@ impl Sheet {
                     net.peak_bytes.to_string(),
                 ]
             }
+            Self::Ranks(rows) => rank_cells(&rows[row]),
             Self::Differences(comparison, order) => {
                 let difference = &comparison.differences[order[row] as usize];
                 let (after, before) = (difference.after.totals, difference.before.totals);
@@ -154,6 +178,28 @@ impl Sheet {
         }
         Ok(writer.flush()?)
     }
+}
+
+fn rank_cells(row: &Row) -> Vec<String> {
+    let mut cells = vec![row.name.clone()];
+    match &row.figures {
+        Ok(process) => cells.extend([
+            process.survivors.bytes.to_string(),
+            process.survivors.count.to_string(),
+            process.growth_per_step_bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
+            process.peak_bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
+            process.allocations.to_string(),
+            process.steps.to_string(),
+            process.is_outlier.to_string(),
+            process.finding.clone().unwrap_or_default(),
+            row.left_out.join("; "),
+        ]),
+        Err(why) => {
+            cells.extend(std::iter::repeat_n(String::new(), 8));
+            cells.push(why.clone());
+        }
+    }
+    cells
 }
 
 fn row_cells(data: &Data, row: RowRef) -> Vec<String> {
