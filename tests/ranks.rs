@@ -69,6 +69,27 @@ fn the_worst_of_many_ranks_is_marked_and_reported_in_full() {
     }
 }
 
+/// A run keeps its model from the first step on: that is no growth, however large it is.
+#[test]
+fn what_is_set_up_once_is_no_growth_per_step() {
+    let folder = tempfile::tempdir().unwrap();
+    for (rank, name) in ["healthy", "healthy", "val_without_no_grad"].into_iter().enumerate() {
+        let to = folder.path().join(format!("snapshot_rank{rank}.pickle.gz"));
+        std::fs::copy(sample(name).join("snapshot.pickle.gz"), to).unwrap();
+    }
+    let report = report(&[&path(folder.path()), "--one-by-one"]);
+    let growth = |at: usize| report["processes"][at]["growth_per_step_bytes"].as_i64().unwrap();
+    assert_eq!(report["processes"][0]["rank"], 2);
+    // 286.9 MiB stay after every 4th step.
+    assert!((60 << 20..80 << 20).contains(&growth(0)), "{}", growth(0));
+    assert_eq!(report["processes"][0]["outlier_by"], serde_json::json!(["growth", "kept"]));
+    for healthy in [1, 2] {
+        assert!(growth(healthy).abs() < 64 << 10, "{}", growth(healthy));
+        let outlier_by = report["processes"][healthy]["outlier_by"].to_string();
+        assert!(!outlier_by.contains("growth"), "{outlier_by}");
+    }
+}
+
 #[test]
 fn few_ranks_are_opened_at_once_unless_asked_otherwise() {
     let folder = tempfile::tempdir().unwrap();

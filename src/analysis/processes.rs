@@ -3,11 +3,8 @@
 use rayon::prelude::*;
 
 use super::findings::{Finding, findings};
-use super::{Index, Query, Selection, Totals, kept};
-use crate::model::{Process, ProcessId, Quantity, TimeRange};
-
-/// A rank that keeps less than this is no outlier, however little the others keep.
-const OUTLIER_BYTES: u64 = 1 << 20;
+use super::{Index, Query, Selection, Totals, growth, kept};
+use crate::model::{Process, ProcessId, Quantity, Series, TimeRange};
 
 /// The figures that tell processes apart.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +39,7 @@ fn summarize(index: &Index, query: &Query, id: ProcessId, found: Option<&[Findin
     let title = |found: &[Finding]| found.first().map(|finding| finding.title.clone());
     ProcessSummary {
         process: id,
-        growth_per_step_bytes: growth_per_step(process, query.selection, query.range),
+        growth_per_step_bytes: growth_per_step(index, id, query.selection, query.range),
         peak_bytes: allocated(process, query.selection)
             .filter_map(|series| series.bytes.iter().max())
             .map(|&bytes| u64::try_from(bytes).unwrap_or(0))
@@ -52,47 +49,51 @@ fn summarize(index: &Index, query: &Query, id: ProcessId, found: Option<&[Findin
     }
 }
 
-fn allocated(process: &Process, selection: Selection) -> impl Iterator<Item = &crate::model::Series> {
+fn allocated(process: &Process, selection: Selection) -> impl Iterator<Item = &Series> {
     process.series.iter().filter(move |series| {
         series.quantity == Quantity::Allocated && selection.device.admits(series.device)
     })
 }
 
-fn growth_per_step(process: &Process, selection: Selection, range: TimeRange) -> Option<i64> {
-    let steps = process.steps.iter().filter(|step| range.contains(step.range.start_ns)).count();
-    let growth = allocated(process, selection)
-        .filter_map(|series| {
-            let start = series.at(range.start_ns).or_else(|| series.bytes.first().copied())?;
-            Some(series.at(range.end_ns)?.saturating_sub(start))
-        })
-        .reduce(i64::saturating_add)?;
-    growth.checked_div(i64::try_from(steps).ok()?)
+/// The slope of what stays after each step, so that neither warm-up nor a single jump counts as growth.
+fn growth_per_step(index: &Index, id: ProcessId, selection: Selection, range: TimeRange) -> Option<i64> {
+    let rhythm = growth::rhythm_of(index, id)?;
+    let slope = |series: &Series| {
+        let beats = growth::beats(series, &rhythm);
+        let inside = beats.iter().filter(|beat| range.contains(rhythm.range_of(beat.beat).start_ns));
+        let (numbers, floors): (Vec<i64>, Vec<i64>) =
+            inside.map(|beat| (rhythm.number(beat.beat), beat.floor_bytes)).unzip();
+        if floors.len() > 1 {
+            return Some(growth::trend(&floors, &numbers).per_beat_bytes.round() as i64);
+        }
+        let start = series.at(range.start_ns).or_else(|| series.bytes.first().copied())?;
+        Some(series.at(range.end_ns)?.saturating_sub(start))
+    };
+    allocated(index.session.process(id), selection).filter_map(slope).reduce(i64::saturating_add)
 }
 
-/// Which processes stand out by what each keeps: more than twice what the median of the others keeps, and a mebibyte more.
-/// Against the others rather than against all, so that one of two can.
-pub fn outliers(kept_bytes: &[u64]) -> Vec<bool> {
-    let mut sorted = kept_bytes.to_vec();
+/// Which of several figures stand out: more than twice the median of the others, and `least_bytes` more. Against the
+/// others rather than against all, so that one of two can.
+pub fn outliers(figures_bytes: &[u64], least_bytes: u64) -> Vec<bool> {
+    let mut sorted = figures_bytes.to_vec();
     sorted.sort_unstable();
     let stands_out = |&bytes: &u64| {
         let own = sorted.partition_point(|&other| other < bytes);
-        // The middle of what is left when the process itself is taken out.
+        // The middle of what is left when the figure itself is taken out.
         let Some(middle) = sorted.len().checked_sub(2).map(|last| last / 2) else { return false };
         let median = sorted[if middle < own { middle } else { middle + 1 }];
-        bytes > median.saturating_mul(2).saturating_add(OUTLIER_BYTES)
+        bytes > median.saturating_mul(2).saturating_add(least_bytes)
     };
-    kept_bytes.iter().map(stands_out).collect()
+    figures_bytes.iter().map(stands_out).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn a_rank_stands_out_against_the_others() {
         const MIB: u64 = 1 << 20;
-        let no: [bool; 0] = [];
-        assert_eq!(outliers(&[]), no);
+        let outliers = |figures: &[u64]| super::outliers(figures, MIB);
+        assert!(outliers(&[]).is_empty());
         assert_eq!(outliers(&[50 * MIB]), [false]);
         assert_eq!(outliers(&[0, 50 * MIB]), [false, true]);
         assert_eq!(outliers(&[40 * MIB, 50 * MIB]), [false, false]);

@@ -150,7 +150,7 @@ pub fn order_of_ranks(rows: &[Row], sort: Sort<RankColumn>) -> Vec<u32> {
     };
     let mut order = match sort.column {
         RankColumn::Kept => by(|process| process.survivors.bytes.into()),
-        RankColumn::PerStep => by(|process| process.growth_per_step_bytes.map_or(i128::MIN, i128::from)),
+        RankColumn::PerStep => order(rows.len(), |at| rows[at].weight(), sort.is_descending),
         RankColumn::Peak => by(|process| process.peak_bytes.unwrap_or(0).into()),
         RankColumn::Allocations => by(|process| process.allocations.into()),
         RankColumn::Steps => by(|process| process.steps.into()),

@@ -330,7 +330,7 @@ impl Default for State {
             group_sort: Sort::descending(GroupColumn::Bytes),
             net_sort: Sort::descending(NetColumn::Net),
             difference_sort: Sort::descending(DifferenceColumn::Change),
-            rank_sort: Sort::descending(RankColumn::Kept),
+            rank_sort: Sort::descending(RankColumn::PerStep),
             dialog: None,
             messages: Vec::new(),
             looks: Looks::default(),

@@ -43,6 +43,11 @@ pub enum Origin {
 }
 
 impl Row {
+    /// What tells the worst rank.
+    pub fn weight(&self) -> (Option<i64>, u64) {
+        self.figures.as_ref().map_or((None, 0), Process::weight)
+    }
+
     /// The survivors' bytes.
     pub fn kept_bytes(&self) -> u64 {
         self.figures.as_ref().map_or(0, |process| process.survivors.bytes)
@@ -65,12 +70,7 @@ impl Row {
 /// Marks the ranks that stand out from those that are known so far. How many do.
 pub fn mark_outliers(rows: &mut [Row]) -> usize {
     let mut known: Vec<&mut Process> = rows.iter_mut().filter_map(|row| row.figures.as_mut().ok()).collect();
-    let kept_bytes: Vec<u64> = known.iter().map(|process| process.survivors.bytes).collect();
-    let marks = analysis::outliers(&kept_bytes);
-    for (process, &is_outlier) in known.iter_mut().zip(&marks) {
-        process.is_outlier = is_outlier;
-    }
-    marks.into_iter().filter(|&is_outlier| is_outlier).count()
+    report::mark_outliers(&mut known)
 }
 
 /// What the window knows of a run of many ranks.

@@ -52,11 +52,11 @@ fn build(args: &ReportArgs, index: &Index, selected: Selected, redactor: &mut Re
     if args.redact || args.redact_code { redactor.redact(report, index, args.redact_code) } else { report }
 }
 
-/// All ranks in a table, and the report of the one that keeps the most or was asked for. Of the others only the table's
+/// All ranks in a table, and the report of the worst one or the one that was asked for. Of the others only the table's
 /// row is kept.
 fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyhow::Result<(Report, Status)> {
     let mut processes: Vec<Process> = Vec::new();
-    let mut shown: Option<(u64, Report)> = None;
+    let mut shown: Option<((Option<i64>, u64), Report)> = None;
     let mut left_out: Option<UsageError> = None;
     let mut of_all = args.selecting.clone();
     let asked_for = of_all.source.take();
@@ -74,16 +74,16 @@ fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyh
         };
         let mut report = build(args, index, selected, redactor);
         let mut rows = report.processes.clone();
-        let kept_bytes = rows.iter().map(|row| row.survivors.bytes).max().unwrap_or_default();
+        let weight = rows.iter().map(Process::weight).max().unwrap_or_default();
         let is_shown = match &asked_for {
             Some(name) => select::find_process(&index.session, name).is_ok(),
-            None => shown.as_ref().is_none_or(|&(most_bytes, _)| kept_bytes > most_bytes),
+            None => shown.as_ref().is_none_or(|(heaviest, _)| weight > *heaviest),
         };
         if is_shown {
             if asked_for.is_some() && rows.len() > 1 {
                 report = build(args, index, select::select(index, &args.selecting)?, redactor);
             }
-            shown = Some((kept_bytes, report));
+            shown = Some((weight, report));
         }
         processes.append(&mut rows);
         Ok(())

@@ -14,6 +14,10 @@ use crate::text::t;
 
 /// How many survivors a report lists unless all are asked for.
 const MAX_ALLOCATIONS: usize = 1_000;
+/// A rank that grows by less a step doesn't stand out, however little the others grow.
+const LEAST_GROWTH_BYTES: u64 = 64 << 10;
+/// Nor one that keeps or peaks at so little more.
+const LEAST_OUTLIER_BYTES: u64 = 1 << 20;
 /// How many step marks a report holds.
 const MAX_STEPS: usize = 500;
 
@@ -116,7 +120,7 @@ pub(crate) fn link(index: &Index, link: &model::Link) -> Link {
     }
 }
 
-/// The processes that a query looks at, those that keep the most first. `findings` are those of the query.
+/// The processes that a query looks at, the worst first. `findings` are those of the query.
 fn processes(index: &Index, query: &Query, findings: &[analysis::findings::Finding]) -> Vec<Process> {
     let summaries = analysis::compare_processes(index, query, findings);
     let mut processes: Vec<Process> = summaries.iter().map(|summary| process(index, summary)).collect();
@@ -124,13 +128,34 @@ fn processes(index: &Index, query: &Query, findings: &[analysis::findings::Findi
     processes
 }
 
-/// Puts those that keep the most first, and marks those that stand out. How many do.
+/// Puts those that grow the most first, of equal ones those that keep the most, and marks those that stand out. How many
+/// do.
 pub fn rank_processes(processes: &mut [Process]) -> usize {
-    processes.sort_by_key(|process| Reverse(process.survivors.bytes));
-    let kept_bytes: Vec<u64> = processes.iter().map(|process| process.survivors.bytes).collect();
-    for (process, is_outlier) in processes.iter_mut().zip(analysis::outliers(&kept_bytes)) {
-        process.is_outlier = is_outlier;
+    processes.sort_by_key(|process| Reverse(process.weight()));
+    mark_outliers(&mut processes.iter_mut().collect::<Vec<_>>())
+}
+
+/// A figure by which processes stand out: its name, what is no difference, and how it is read.
+type Figure = (&'static str, u64, fn(&Process) -> u64);
+
+/// Marks those that stand out by a figure. How many do.
+pub fn mark_outliers(processes: &mut [&mut Process]) -> usize {
+    processes.iter_mut().for_each(|process| process.outlier_by.clear());
+    let figures: [Figure; 3] = [
+        ("growth", LEAST_GROWTH_BYTES, |process| {
+            process.growth_per_step_bytes.map_or(0, |bytes| u64::try_from(bytes).unwrap_or(0))
+        }),
+        ("kept", LEAST_OUTLIER_BYTES, |process| process.survivors.bytes),
+        ("peak", LEAST_OUTLIER_BYTES, |process| process.peak_bytes.unwrap_or(0)),
+    ];
+    for (name, least_bytes, figure) in figures {
+        let bytes: Vec<u64> = processes.iter().map(|process| figure(process)).collect();
+        let marks = analysis::outliers(&bytes, least_bytes);
+        for (process, _) in processes.iter_mut().zip(marks).filter(|(_, is_outlier)| *is_outlier) {
+            process.outlier_by.push(name.to_owned());
+        }
     }
+    processes.iter_mut().for_each(|process| process.is_outlier = !process.outlier_by.is_empty());
     processes.iter().filter(|process| process.is_outlier).count()
 }
 
@@ -148,6 +173,7 @@ pub fn process(index: &Index, summary: &analysis::ProcessSummary) -> Process {
         survivors: summary.survivors.into(),
         finding: summary.finding.clone(),
         is_outlier: false,
+        outlier_by: Vec::new(),
     }
 }
 
@@ -274,4 +300,42 @@ fn steps(index: &Index, selection: Selection) -> Vec<StepMark> {
         .step_by(every)
         .map(|step| StepMark { number: step.number, start_ns: step.range.start_ns })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Totals;
+
+    fn process(name: &str, growth_per_step_bytes: i64, kept_bytes: u64, peak_bytes: u64) -> Process {
+        Process {
+            name: name.to_owned(),
+            rank: None,
+            pid: None,
+            allocations: 0,
+            steps: 0,
+            growth_per_step_bytes: Some(growth_per_step_bytes),
+            peak_bytes: Some(peak_bytes),
+            survivors: Totals { count: 1, bytes: kept_bytes },
+            finding: None,
+            is_outlier: false,
+            outlier_by: Vec::new(),
+        }
+    }
+
+    /// A leak keeps less than the model that every healthy rank keeps over the whole run.
+    #[test]
+    fn a_rank_that_grows_comes_before_those_that_keep_more() {
+        const MIB: u64 = 1 << 20;
+        let mut processes = [
+            process("healthy", 0, 640 * MIB, 900 * MIB),
+            process("leaking", 5 << 20, 100 * MIB, 1000 * MIB),
+            process("another", 100, 641 * MIB, 900 * MIB),
+            process("gathers", 0, 640 * MIB, 4000 * MIB),
+        ];
+        assert_eq!(rank_processes(&mut processes), 2);
+        let order = processes.each_ref().map(|it| (it.name.as_str(), it.outlier_by.join(" ")));
+        let expected = [("leaking", "growth"), ("another", ""), ("healthy", ""), ("gathers", "peak")];
+        assert_eq!(order, expected.map(|(name, by)| (name, by.to_owned())));
+    }
 }

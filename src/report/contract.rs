@@ -212,7 +212,7 @@ pub struct Process {
     pub allocations: u64,
     /// How many training steps it recorded.
     pub steps: u64,
-    /// How much allocated memory grew per step of the range.
+    /// How much of allocated memory stayed, on average, with each step of the range.
     pub growth_per_step_bytes: Option<i64>,
     /// The highest allocated.
     pub peak_bytes: Option<u64>,
@@ -222,6 +222,15 @@ pub struct Process {
     pub finding: Option<String>,
     /// Whether it stands out from the other processes.
     pub is_outlier: bool,
+    /// By what: `growth`, `kept`, `peak`.
+    pub outlier_by: Vec<String>,
+}
+
+impl Process {
+    /// What tells the worst process: how much it grows, and of those that grow alike, how much they keep.
+    pub fn weight(&self) -> (Option<i64>, u64) {
+        (self.growth_per_step_bytes, self.survivors.bytes)
+    }
 }
 
 /// Survivors with something in common.

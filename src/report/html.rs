@@ -3,8 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::words::{
-    apart_rows, clock_text, group_label, has_allocations, link_text, notes, per_step_text, spans, steps_text,
-    sure_text, total_rows,
+    apart_rows, clock_text, group_label, has_allocations, link_text, notes, per_step_text, spans, stands_out,
+    steps_text, sure_text, total_rows,
 };
 use super::{Allocation, Finding, Group, Process, Report, chart};
 use crate::analysis::label_words;
@@ -277,7 +277,7 @@ fn processes(report: &Report) -> Markup {
 fn process_row(process: &Process) -> Markup {
     html! {
         tr {
-            td { (process.name) @if process.is_outlier { " " span.outlier { (t!("stands out")) } } }
+            td { (process.name) @if let Some(text) = stands_out(process) { " " span.outlier { (text) } } }
             td.number { (format_bytes(process.survivors.bytes)) }
             td.number { (format_count(process.survivors.count)) }
             td.number { @if let Some(growth) = process.growth_per_step_bytes { (format_delta_bytes(growth)) } }

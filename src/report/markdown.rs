@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use super::words::{
-    apart_rows, clock_text, group_label, has_allocations, link_text, notes, per_step_text, spans, steps_text,
-    sure_text, total_rows,
+    apart_rows, clock_text, group_label, has_allocations, link_text, notes, per_step_text, spans, stands_out,
+    steps_text, sure_text, total_rows,
 };
 use super::{Finding, Group, Report};
 use crate::analysis::label_words;
@@ -191,7 +191,7 @@ fn processes(out: &mut String, report: &Report) {
             out,
             "| {strong}{}{strong}{} | {} | {} | {} | {} | {} |",
             escape(&process.name),
-            if process.is_outlier { t!(" (stands out)") } else { "" },
+            stands_out(process).map(|text| format!(" ({text})")).unwrap_or_default(),
             format_bytes(process.survivors.bytes),
             format_count(process.survivors.count),
             process.growth_per_step_bytes.map(format_delta_bytes).unwrap_or_default(),

@@ -22,7 +22,7 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use crate::text::t;
-pub use build::{build, process, rank_processes};
+pub use build::{build, mark_outliers, process, rank_processes};
 pub(crate) use build::{link, source};
 pub use command::quote;
 pub use contract::*;
@@ -31,7 +31,7 @@ pub(crate) use markdown::escape as escape_markdown;
 pub use preview::{Replacement, preview};
 pub use redact::{Redactor, redactions};
 pub use tables::Table;
-pub use words::range_label;
+pub use words::{range_label, stands_out};
 
 /// What a report is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! The sentences of a report: what the range is, and what was found in it.
 
-use super::Report;
+use super::{Process, Report};
 use crate::analysis::findings::Severity;
 use crate::analysis::{DeviceFilter, Index, Selection, label_words};
 use crate::model::time::{format_duration, format_offset};
@@ -14,6 +14,17 @@ const OUT_OF_MEMORY: &str = "oom";
 
 /// Clocks that show a date are off by a zone, or a day or two by a wrong setting.
 const MAX_OFFSET_NS: u64 = 3 * 86_400 * 1_000_000_000;
+
+/// By what a process stands out from the others, if it does: `stands out by growth, peak`.
+pub fn stands_out(process: &Process) -> Option<String> {
+    let names = process.outlier_by.iter().map(|name| match name.as_str() {
+        "growth" => t!("growth"),
+        "peak" => t!("peak"),
+        _ => t!("kept"),
+    });
+    let names: Vec<&str> = names.collect();
+    (!names.is_empty()).then(|| t!("stands out by {figures}", figures = names.join(t!(", "))))
+}
 
 /// The range in words: `steps 8 to 15` when it begins and ends at steps, else offsets from the session's start.
 pub fn range_label(index: &Index, selection: Selection, range: TimeRange) -> String {

@@ -62,8 +62,8 @@ fn a_rank_is_opened_in_the_place_of_another_or_beside_it() {
     key(&mut window, Modifiers::NONE, Key::Num9);
     window.get_by_label("1 of 40 ranks stand out.");
     window.get_by_label("open");
-    click_link(&mut window, "rank 3");
-    assert_eq!(opened(&window), ["gpu.csv", "snapshot_rank3.pickle"]);
+    click_link(&mut window, "rank 1");
+    assert_eq!(opened(&window), ["gpu.csv", "snapshot_rank1.pickle"]);
     let state = window.state().state();
     assert_ne!(state.data.as_ref().unwrap().session().processes[0].recorded, span);
     let range = state.choices.range.expect("a range of its own");
@@ -73,7 +73,7 @@ fn a_rank_is_opened_in_the_place_of_another_or_beside_it() {
     let name = window.get_all_by_label("rank 17").last().expect("its row").rect();
     press(&mut window, name.right_center() + egui::vec2(150.0, 0.0), PointerButton::Primary, Modifiers::NONE);
     click(&mut window, "Open rank 17 beside what is open");
-    assert_eq!(opened(&window), ["gpu.csv", "snapshot_rank17.pickle", "snapshot_rank3.pickle"]);
+    assert_eq!(opened(&window), ["gpu.csv", "snapshot_rank1.pickle", "snapshot_rank17.pickle"]);
     assert_eq!(window.state().state().data.as_ref().unwrap().session().processes.len(), 2);
 }
 
@@ -92,7 +92,7 @@ fn ranks_that_cannot_be_read_say_why() {
     let why = row.figures.expect_err("not readable");
     assert!(why.ends_with("snapshot_rank5.pickle"), "{why}");
     // Last, whatever the table is sorted by.
-    click(&mut window, "Sort by kept, sorted from the largest");
+    click(&mut window, "Sort by per step, sorted from the largest");
     assert!(window.query_by_label(&why).is_none());
 
     window.get_by_label("Filter").focus();
@@ -122,7 +122,7 @@ fn ranks_that_are_open_are_told_apart() {
     let mut window = window(files.to_vec(), [1280.0, 860.0], Theme::Dark);
     settle(&mut window);
     click(&mut window, "Tab Ranks");
-    window.get_by_label("stands out");
+    window.get_by_label_contains("stands out by");
     click_link(&mut window, "rank 17");
     let state = window.state().state();
     let id = state.choices.selection.process.expect("one process is looked at");

@@ -12,20 +12,21 @@ use crate::app::state::{Selected, State};
 use crate::app::survey::{Origin, Row, Survey};
 use crate::app::theme::Palette;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
+use crate::report::stands_out;
 use crate::text::{msg, t};
 
 /// The name under which its columns are hidden.
 pub const TABLE: &str = "ranks";
 
 const NAME: usize = 0;
-const BAR: usize = 1;
+const BAR: usize = 2;
 const FINDING: usize = 6;
 
 /// The columns.
 pub const COLUMNS: [Spec<RankColumn>; 7] = [
-    Spec { name: msg!("Rank"), width: 150.0, sort: Some(RankColumn::Name) },
-    Spec { name: msg!("Kept"), width: 130.0, sort: Some(RankColumn::Kept) },
+    Spec { name: msg!("Rank"), width: 210.0, sort: Some(RankColumn::Name) },
     Spec { name: msg!("Per step"), width: 96.0, sort: Some(RankColumn::PerStep) },
+    Spec { name: msg!("Kept"), width: 130.0, sort: Some(RankColumn::Kept) },
     Spec { name: msg!("Peak"), width: 84.0, sort: Some(RankColumn::Peak) },
     Spec { name: msg!("Allocations"), width: 84.0, sort: Some(RankColumn::Allocations) },
     Spec { name: msg!("Steps"), width: 56.0, sort: Some(RankColumn::Steps) },
@@ -225,8 +226,10 @@ fn name(ui: &mut Ui, state: &State, at: usize, row: &Row, palette: &Palette, com
     if is_open(state, row) {
         ui.add(Label::new(RichText::new(t!("open")).small().color(palette.good)).selectable(false));
     }
-    if row.is_outlier() {
-        ui.add(Label::new(RichText::new(t!("stands out")).small().color(palette.error)).selectable(false));
+    if let Some(text) = row.figures.as_ref().ok().and_then(stands_out) {
+        let label =
+            Label::new(RichText::new(&text).small().color(palette.error)).selectable(false).truncate();
+        ui.add(label).on_hover_text(text);
     }
     if row.figures.is_ok() && !row.left_out.is_empty() {
         let text = RichText::new(t!("in part")).small().color(palette.warning);
@@ -251,11 +254,11 @@ fn texts(row: &Row) -> [String; 7] {
     let kept = process.survivors;
     [
         row.name.clone(),
+        process.growth_per_step_bytes.map(format_delta_bytes).unwrap_or_default(),
         match kept.count {
             0 => t!("none").to_owned(),
             count => t!("{size} in {count}", size = format_bytes(kept.bytes), count = format_count(count)),
         },
-        process.growth_per_step_bytes.map(format_delta_bytes).unwrap_or_default(),
         process.peak_bytes.map(format_bytes).unwrap_or_default(),
         format_count(process.allocations),
         if process.steps > 0 { format_count(process.steps) } else { String::new() },
