@@ -307,7 +307,7 @@ fn processes_part(question: &Question) -> Part {
             name: process.name.clone(),
             figures: Ok(process),
             origin: Origin::Process(summary.process),
-            left_out: Vec::new(),
+            notes: Vec::new(),
         }
     });
     let mut rows: Vec<Row> = rows.collect();

@@ -29,8 +29,8 @@ pub struct Row {
     pub figures: Result<Process, String>,
     /// What opening it opens.
     pub origin: Origin,
-    /// Files of it that could not be read, and why.
-    pub left_out: Vec<String>,
+    /// What its files warn of, and why one could not be read.
+    pub notes: Vec<String>,
 }
 
 /// Where a rank's figures come from.
@@ -101,6 +101,8 @@ enum Message {
     LogFailed(String),
     /// A file that belongs to no rank is of no kind that is known.
     LogSkipped,
+    /// The logs of all ranks, which can be opened with each of them.
+    Logs(Vec<PathBuf>),
     /// A rank was looked at.
     Done(Vec<Row>),
 }
@@ -138,6 +140,7 @@ impl Surveying {
             match self.messages.try_recv() {
                 Ok(Message::LogFailed(error)) => errors.push(error),
                 Ok(Message::LogSkipped) => survey.skipped += 1,
+                Ok(Message::Logs(logs)) => survey.files.logs = logs,
                 Ok(Message::Done(rows)) => {
                     survey.done += 1;
                     survey.rows.extend(rows);
@@ -184,6 +187,7 @@ impl Surveyor {
                 Err(error) => drop(sender.send(Message::LogFailed(error.to_string()))),
             }
         }
+        drop(sender.send(Message::Logs(logs.iter().map(|log| log.path.clone()).collect())));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         opening::in_parallel("rank", cores.min(MAX_HELD), &files.ranks, |_, rank| {
             let rows = self.look_at(rank, &logs);
@@ -202,11 +206,14 @@ impl Surveyor {
 
     /// The figures that a report of the rank alone gives.
     fn look_at(&self, rank: &Rank, logs: &[Opened]) -> Vec<Row> {
-        let (mut opened, mut left_out) = (Vec::new(), Vec::new());
+        let (mut opened, mut errors, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for path in &rank.files {
             match self.read(path) {
-                Ok(file) => opened.push(file),
-                Err(error) => left_out.push(error.to_string()),
+                Ok(file) => {
+                    notes.extend(file.recording.warnings.iter().map(|warning| warning.text.clone()));
+                    opened.push(file);
+                }
+                Err(error) => errors.push(error.to_string()),
             }
         }
         opened.extend(logs.iter().cloned());
@@ -220,10 +227,10 @@ impl Surveyor {
             name: name.to_owned(),
             figures,
             origin: origin.clone(),
-            left_out: left_out.clone(),
+            notes: errors.iter().chain(&notes).cloned().collect(),
         };
         if session.processes.is_empty() {
-            let why = left_out.first().cloned();
+            let why = errors.first().cloned();
             let why = why.unwrap_or_else(|| t!("none of the files tells of a process").to_owned());
             return vec![row(&rank.name, Err(why))];
         }

@@ -64,3 +64,16 @@ fn findings_picture() {
 fn narrow_picture() {
     look("narrow", |theme| loaded([700.0, 600.0], theme));
 }
+
+#[test]
+fn ranks_picture() {
+    let folder = crate::ranks::run();
+    look("ranks", |theme| {
+        let mut window = window(vec![folder.path().to_owned()], [1100.0, 500.0], theme);
+        settle(&mut window);
+        // In the order of ranks: of equal ones, which is done first differs from run to run.
+        click(&mut window, "Sort by rank");
+        click(&mut window, "Sort by rank, sorted from the largest");
+        window
+    });
+}

@@ -24,12 +24,12 @@ const FINDING: usize = 6;
 
 /// The columns.
 pub const COLUMNS: [Spec<RankColumn>; 7] = [
-    Spec { name: msg!("Rank"), width: 210.0, sort: Some(RankColumn::Name) },
-    Spec { name: msg!("Per step"), width: 96.0, sort: Some(RankColumn::PerStep) },
-    Spec { name: msg!("Kept"), width: 130.0, sort: Some(RankColumn::Kept) },
-    Spec { name: msg!("Peak"), width: 84.0, sort: Some(RankColumn::Peak) },
-    Spec { name: msg!("Allocations"), width: 84.0, sort: Some(RankColumn::Allocations) },
-    Spec { name: msg!("Steps"), width: 56.0, sort: Some(RankColumn::Steps) },
+    Spec { name: msg!("Rank"), width: 170.0, sort: Some(RankColumn::Name) },
+    Spec { name: msg!("Per step"), width: 84.0, sort: Some(RankColumn::PerStep) },
+    Spec { name: msg!("Kept"), width: 124.0, sort: Some(RankColumn::Kept) },
+    Spec { name: msg!("Peak"), width: 76.0, sort: Some(RankColumn::Peak) },
+    Spec { name: msg!("Allocations"), width: 76.0, sort: Some(RankColumn::Allocations) },
+    Spec { name: msg!("Steps"), width: 48.0, sort: Some(RankColumn::Steps) },
     Spec { name: msg!("First finding"), width: 240.0, sort: Some(RankColumn::Finding) },
 ];
 
@@ -58,11 +58,14 @@ pub fn show_alone(ui: &mut Ui, state: &State, opening: Option<&Opening>, command
 
 /// Draws what is known of the ranks so far, and the table.
 pub fn show(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
-    if let Some(survey) = &state.survey {
-        progress(ui, survey, commands);
-    }
     let rows = state.ranks();
-    actions(ui, state, rows, commands);
+    ui.horizontal_wrapped(|ui| {
+        if let Some(survey) = &state.survey {
+            progress(ui, survey, commands);
+            ui.separator();
+        }
+        actions(ui, state, rows, commands);
+    });
     if rows.is_empty() {
         ui.weak(t!("No rank was looked at yet."));
         return;
@@ -79,68 +82,64 @@ pub fn show(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
 /// How far the survey is, and what it found.
 fn progress(ui: &mut Ui, survey: &Survey, commands: &mut Vec<Command>) {
     let (done, all) = (format_count(survey.done as u64), format_count(survey.files.ranks.len() as u64));
-    ui.horizontal_wrapped(|ui| {
-        if survey.is_running {
-            let share = survey.done as f32 / survey.files.ranks.len().max(1) as f32;
-            ui.add(ProgressBar::new(share).desired_width(160.0));
-            if ui.button(t!("Stop")).accessible_name(t!("Stop looking at ranks")).clicked() {
-                commands.push(Command::StopSurvey);
-            }
+    if survey.is_running {
+        let share = survey.done as f32 / survey.files.ranks.len().max(1) as f32;
+        ui.add(ProgressBar::new(share).desired_width(160.0));
+        if ui.button(t!("Stop")).accessible_name(t!("Stop looking at ranks")).clicked() {
+            commands.push(Command::StopSurvey);
         }
-        ui.label(match (survey.done == survey.files.ranks.len(), survey.outliers) {
-            (true, 0) => t!("None of {all} ranks stand out.", all),
-            (true, count) => {
-                t!("{count} of {all} ranks stand out.", count = format_count(count as u64), all)
-            }
-            (false, 0) => t!("{done} of {all} ranks looked at.", done, all),
-            (false, count) => t!(
-                "{done} of {all} ranks looked at; {count} stand out so far.",
-                done,
-                all,
-                count = format_count(count as u64)
-            ),
-        });
-        let failed = survey.rows.iter().filter(|row| row.figures.is_err()).count();
-        if failed > 0 {
-            let text = match failed {
-                1 => t!("1 could not be read.").to_owned(),
-                count => t!("{count} could not be read.", count = format_count(count as u64)),
-            };
-            ui.colored_label(Palette::of(ui.visuals()).warning, text);
+    }
+    ui.label(match (survey.done == survey.files.ranks.len(), survey.outliers) {
+        (true, 0) => t!("None of {all} ranks stand out.", all),
+        (true, count) => {
+            t!("{count} of {all} ranks stand out.", count = format_count(count as u64), all)
         }
+        (false, 0) => t!("{done} of {all} ranks looked at.", done, all),
+        (false, count) => t!(
+            "{done} of {all} ranks looked at; {count} stand out so far.",
+            done,
+            all,
+            count = format_count(count as u64)
+        ),
     });
+    let failed = survey.rows.iter().filter(|row| row.figures.is_err()).count();
+    if failed > 0 {
+        let text = match failed {
+            1 => t!("1 could not be read.").to_owned(),
+            count => t!("{count} could not be read.", count = format_count(count as u64)),
+        };
+        ui.colored_label(Palette::of(ui.visuals()).warning, text);
+    }
 }
 
 /// What can be done with the selected rank, and with all.
 fn actions(ui: &mut Ui, state: &State, rows: &[Row], commands: &mut Vec<Command>) {
-    ui.horizontal_wrapped(|ui| {
-        let selected = match state.selected {
-            Some(Selected::Rank(at)) => rows.get(at).map(|row| (at, row)),
-            _ => None,
-        };
-        match selected {
-            Some((at, row)) => {
-                for (placing, text) in verbs(row) {
-                    if ui.button(text).clicked() {
-                        commands.push(Command::OpenRank(at, placing));
-                    }
+    let selected = match state.selected {
+        Some(Selected::Rank(at)) => rows.get(at).map(|row| (at, row)),
+        _ => None,
+    };
+    match selected {
+        Some((at, row)) => {
+            for (placing, text) in verbs(row) {
+                if ui.button(text).clicked() {
+                    commands.push(Command::OpenRank(at, placing));
                 }
             }
-            None => {
-                ui.weak(t!("Click a rank's name to open it, or select its row."));
-            }
         }
-        if let Some(survey) = &state.survey {
-            let files = survey.files.ranks.iter().map(|rank| rank.files.len()).sum::<usize>();
-            let hint = t!(
-                "Reads {count} files and holds them all on one time axis: this takes memory and time",
-                count = format_count(files as u64)
-            );
-            if ui.button(t!("Open all at once")).on_hover_text(hint).clicked() {
-                commands.push(Command::OpenAllRanks);
-            }
+        None => {
+            ui.weak(t!("Click a rank's name to open it, or select its row."));
         }
-    });
+    }
+    if let Some(survey) = &state.survey {
+        let files = survey.files.ranks.iter().map(|rank| rank.files.len()).sum::<usize>();
+        let hint = t!(
+            "Reads {count} files and holds them all on one time axis: this takes memory and time",
+            count = format_count(files as u64)
+        );
+        if ui.button(t!("Open all at once")).on_hover_text(hint).clicked() {
+            commands.push(Command::OpenAllRanks);
+        }
+    }
 }
 
 /// The ways to open a rank, in words.
@@ -209,14 +208,14 @@ fn table(ui: &mut Ui, state: &State, rows: &[Row], order: &[u32], commands: &mut
     });
 }
 
-/// The name, which opens the rank; whether it is open, stands out, or could not be read as a whole.
+/// The name, which opens the rank; whether it is open, stands out, or its files warn of something.
 fn name(ui: &mut Ui, state: &State, at: usize, row: &Row, palette: &Palette, commands: &mut Vec<Command>) {
     let files: Vec<String> = match &row.origin {
         Origin::Files(files) => files.iter().map(|path| path.display().to_string()).collect(),
         Origin::Process(_) => Vec::new(),
     };
     let link = ui.link(&row.name).on_hover_ui(|ui| {
-        for line in files.iter().chain(&row.left_out) {
+        for line in files.iter().chain(&row.notes) {
             ui.label(line);
         }
     });
@@ -231,9 +230,13 @@ fn name(ui: &mut Ui, state: &State, at: usize, row: &Row, palette: &Palette, com
             Label::new(RichText::new(&text).small().color(palette.error)).selectable(false).truncate();
         ui.add(label).on_hover_text(text);
     }
-    if row.figures.is_ok() && !row.left_out.is_empty() {
-        let text = RichText::new(t!("in part")).small().color(palette.warning);
-        ui.add(Label::new(text).selectable(false)).on_hover_text(row.left_out.join("\n"));
+    if row.figures.is_ok() && !row.notes.is_empty() {
+        let text = match row.notes.len() {
+            1 => t!("1 note").to_owned(),
+            count => t!("{count} notes", count),
+        };
+        let text = RichText::new(text).small().color(palette.warning);
+        ui.add(Label::new(text).selectable(false)).on_hover_text(row.notes.join("\n"));
     }
 }
 

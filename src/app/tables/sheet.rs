@@ -95,7 +95,7 @@ impl Sheet {
                 "steps",
                 "outlier_by",
                 "first_finding",
-                "error",
+                "notes",
             ],
         }
     }
@@ -192,7 +192,7 @@ fn rank_cells(row: &Row) -> Vec<String> {
             process.steps.to_string(),
             process.outlier_by.join(" "),
             process.finding.clone().unwrap_or_default(),
-            row.left_out.join("; "),
+            row.notes.join("; "),
         ]),
         Err(why) => {
             cells.extend(std::iter::repeat_n(String::new(), 8));
