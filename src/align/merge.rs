@@ -5,11 +5,13 @@
 
 use crate::model::{
     Allocation, AllocationFlags, Allocations, BEFORE_NS, Device, NEVER_NS, Op, OpId, Ops, PoolId, Recording,
-    StackId, Stacks, StrId, Strings,
+    StackId, Stacks, StrId, Strings, TimeRange,
 };
 
 /// How far apart two recordings may put the same event.
 const SAME_MOMENT_NS: i64 = 1_000_000;
+/// How many rows tell whether two tables are of one process.
+const MAX_SAMPLED: usize = 4_096;
 
 /// Rows of a table ordered by device, address and time, to look up an address's history.
 pub(super) struct AddressIndex {
@@ -31,20 +33,24 @@ impl AddressIndex {
         &self.order[start..start + count]
     }
 
-    /// How many of the rows of `other` (on GPUs, allocated within the table's time) have a twin, and how many there are.
+    /// How many of the rows of `other` (on GPUs, allocated within the table's time) have a twin, and how many were looked
+    /// at. Of many rows a sample tells as well: the ranks of a run are compared each with each.
     pub(super) fn count_twins(&self, table: &Allocations, other: &Allocations, offset_ns: i64) -> (u64, u64) {
         let known = |time: i64| time != BEFORE_NS;
         let Some(first_ns) = table.alloc_ns.iter().copied().find(|&time| known(time)) else {
             return (0, 0);
         };
         let last_ns = table.alloc_ns.last().copied().unwrap_or(first_ns);
+        let shared = TimeRange::new(
+            first_ns.saturating_sub(SAME_MOMENT_NS),
+            last_ns.saturating_add(SAME_MOMENT_NS + 1),
+        );
+        let rows = other.rows_in(shared.shifted(offset_ns.saturating_neg()));
+        let every = rows.len().div_ceil(MAX_SAMPLED).max(1);
         let (mut twins, mut candidates) = (0, 0);
-        for row in other.iter() {
+        for row in rows.step_by(every).map(|row| other.get(row)) {
             let alloc_ns = row.alloc_ns.saturating_add(offset_ns);
-            let is_candidate = !row.device.is_host()
-                && known(row.alloc_ns)
-                && (first_ns - SAME_MOMENT_NS..=last_ns + SAME_MOMENT_NS).contains(&alloc_ns);
-            if is_candidate {
+            if !row.device.is_host() && known(row.alloc_ns) {
                 candidates += 1;
                 let rows = self.rows_at(table, (row.device, row.address));
                 twins += u64::from(

@@ -1,4 +1,4 @@
-//! Which traces and snapshots come from one process: by what they saw, not by their names.
+//! Which traces and snapshots come from one process: by what they saw. Names only tell ranks apart.
 
 use crate::model::{Recording, SourceKind, TimeRange};
 
@@ -44,8 +44,9 @@ pub(super) fn group_by_process<'a>(members: &[Member<'a>]) -> Vec<Vec<Member<'a>
         for (nth, &snapshot) in snapshots.iter().enumerate() {
             let index = AddressIndex::new(indexed(snapshot));
             for (other, member) in members.iter().enumerate() {
-                // A pair of snapshots is compared once.
-                if other == snapshot || snapshots[..nth].contains(&other) {
+                // A pair of snapshots is compared once. Ranks in lockstep may hold the same addresses at the same moments.
+                let are_compared = other == snapshot || snapshots[..nth].contains(&other);
+                if are_compared || are_other_ranks(member, &members[snapshot]) {
                     continue;
                 }
                 let offset_ns = member.offset_ns - members[snapshot].offset_ns;
@@ -84,6 +85,10 @@ pub(super) fn group_by_process<'a>(members: &[Member<'a>]) -> Vec<Vec<Member<'a>
         });
     }
     groups
+}
+
+fn are_other_ranks(a: &Member<'_>, b: &Member<'_>) -> bool {
+    a.rank().zip(b.rank()).is_some_and(|(a, b)| a != b)
 }
 
 /// Whether two traces are cycles of one process's profiler: same process and rank, one after the other. Process ids

@@ -7,7 +7,7 @@ use super::lanes::{self, ShownLane};
 use super::timeline::pyramid::Pyramid;
 use crate::align::{self, Opened};
 use crate::analysis::growth::{self, Suggestion};
-use crate::analysis::{DeviceFilter, DriverGap, Index, Selection, UserCode, driver_gap};
+use crate::analysis::{DeviceFilter, DriverGap, Index, Selection, UserCode, driver_gaps};
 use crate::model::{Device, MarkerKind, ProcessId, Quantity, Session, SourceId, StrId, TimeRange};
 use crate::text::{say, t};
 
@@ -97,7 +97,8 @@ impl Data {
         let (call_site_ranks, module_ranks) = ranks_of(&index);
         let bars = session.processes.iter().map(bars::bars_of).collect();
         let lanes = lanes::lanes_of(&session);
-        let mut data = Self {
+        let gaps = driver_gaps(&session, Selection { device: DeviceFilter::All, ..Selection::default() });
+        Self {
             index,
             curves,
             selection,
@@ -108,11 +109,8 @@ impl Data {
             module_ranks,
             bars,
             lanes,
-            gaps: Vec::new(),
-        };
-        data.gaps =
-            data.devices().into_iter().filter_map(|device| driver_gap(data.session(), device)).collect();
-        data
+            gaps,
+        }
     }
 
     /// The rank of a call site by the bytes it ever allocated.

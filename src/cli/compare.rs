@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::args::{CompareArgs, CompareFormat};
-use super::{Status, open, output};
+use super::{Status, open};
 use crate::analysis::{Comparison, Side, Totals, compare, label_words};
 use crate::model::{format_bytes, format_count, format_delta_bytes};
-use crate::report::escape_markdown;
+use crate::report::{escape_markdown, printable};
 use crate::text::t;
 
 /// The version of the JSON contract.
@@ -23,7 +23,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<Status> {
     let statuses = [before.complain()?, after.complain()?];
     let comparison = compare(&before.index, &after.index);
     let text = match args.format {
-        CompareFormat::Text => output::printable(&to_text(&comparison)).into_owned(),
+        CompareFormat::Text => printable(&to_text(&comparison)).into_owned(),
         CompareFormat::Md => to_markdown(&comparison),
         CompareFormat::Json => to_json(&comparison, &args.before, &args.after)?,
     };

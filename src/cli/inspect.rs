@@ -10,7 +10,7 @@ use super::{Status, open, output};
 use crate::analysis::Index;
 use crate::model::time::{format_duration, format_unix};
 use crate::model::{Clock, Source, TimeRange, format_bytes, format_count};
-use crate::report;
+use crate::report::{self, printable};
 use crate::text::{say, t};
 
 /// The version of the JSON contract.
@@ -78,7 +78,7 @@ pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Status> {
     let inspection = inspect(&loaded);
     let text = match args.format {
         TextFormat::Json => serde_json::to_string_pretty(&inspection)? + "\n",
-        TextFormat::Text => output::printable(&to_text(&inspection)).into_owned(),
+        TextFormat::Text => printable(&to_text(&inspection)).into_owned(),
     };
     output::print(text.as_bytes())?;
     loaded.complain()

@@ -16,6 +16,7 @@ mod select;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use crate::report::printable;
 pub use args::{Args, Command};
 
 /// Wrong usage that only shows once the files are open: a step that isn't there, a source of no such name.
@@ -58,7 +59,7 @@ pub fn run(command: &Command) -> ExitCode {
 
 /// One sentence on stderr, whether or not anyone reads it.
 fn complain(text: &str) {
-    let text = output::printable(text).replace('\n', " ");
+    let text = printable(text).replace('\n', " ");
     let _ = writeln!(io::stderr(), "vramscope: {text}");
 }
 

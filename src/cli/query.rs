@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use polars::prelude::{AnyValue, DataFrame};
 
 use super::args::{QueryArgs, QueryFormat};
-use super::{Status, UsageError, open, output};
+use super::{Status, UsageError, open};
 use crate::model::format_count;
-use crate::report::tables;
+use crate::report::{printable, tables};
 use crate::text::t;
 
 /// A terminal shows no more rows than this; the other formats have them all.
@@ -26,7 +26,7 @@ pub(super) fn run(args: &QueryArgs) -> anyhow::Result<Status> {
     let mut answer = tables::query(&loaded.index, sql)?;
     let mut bytes = Vec::new();
     match args.format {
-        QueryFormat::Text => bytes.extend(output::printable(&to_text(&answer)).bytes()),
+        QueryFormat::Text => bytes.extend(printable(&to_text(&answer)).bytes()),
         QueryFormat::Csv => tables::write_csv(&answer, &mut bytes)?,
         QueryFormat::Json => bytes.extend(to_json(&answer)?),
         QueryFormat::Parquet => tables::write_parquet(&mut answer, &mut bytes)?,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::Report;
+use super::{Report, printable};
 use crate::text::t;
 
 /// No list of names that stay is longer.
@@ -62,7 +62,7 @@ fn list<'a>(text: &mut String, title: &str, names: impl Iterator<Item = &'a Stri
     }
 }
 
-/// A name can hold anything; in a terminal it must stay where it is.
+/// A name that stays in its line.
 fn one_line(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    printable(name).replace(['\n', '\t'], " ")
 }

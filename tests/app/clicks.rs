@@ -246,7 +246,7 @@ fn a_range_is_typed_by_offset_share_and_the_step_after_the_last() {
 #[test]
 fn an_idle_window_asks_for_no_more_frames() {
     let mut window = leak();
-    for tab in Tab::ALL {
+    for tab in tabs(&window) {
         click(&mut window, &format!("Tab {}", tab.label()));
         // Toasts go by themselves.
         window.run_steps(300);

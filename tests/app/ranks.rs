@@ -108,6 +108,8 @@ fn all_ranks_can_be_opened_at_once_and_closed() {
     let mut window = dropped(folder.path());
     click(&mut window, "Open all at once");
     assert_eq!(opened(&window).len(), RANKS as usize);
+    // The same addresses at the same moments, but of other ranks.
+    assert_eq!(window.state().state().data.as_ref().unwrap().session().processes.len(), RANKS as usize);
     window.get_by_label("File").click();
     window.run_steps(3);
     click(&mut window, "Close all");
