@@ -51,6 +51,8 @@ pub struct Curve {
     pub source: Option<SourceId>,
     /// The process it belongs to, when there is one.
     pub process: Option<ProcessId>,
+    /// Whose curve of its quantity it is, counted by process and device: it picks the shade.
+    pub nth: usize,
     /// Whether a value holds until the next point.
     pub is_step: bool,
     /// Its points.
@@ -202,6 +204,7 @@ fn curves_of(session: &Session) -> Vec<Curve> {
                 device: series.device,
                 source,
                 process,
+                nth: 0,
                 is_step: series.is_step,
                 points: Pyramid::new(times, series.bytes.clone()),
             }
@@ -221,7 +224,29 @@ fn curves_of(session: &Session) -> Vec<Curve> {
             _ => continue,
         };
     }
+    number_shades(&mut curves, session.processes.len());
     curves
+}
+
+/// Curves of one quantity differ in shade when they are of several processes or devices; what a log prints of a process has
+/// the shade of the process.
+fn number_shades(curves: &mut [Curve], processes: usize) {
+    let mut owners: Vec<(Quantity, Option<ProcessId>, Device)> = Vec::new();
+    let (mut recorded, mut logged): (Vec<&mut Curve>, Vec<&mut Curve>) =
+        curves.iter_mut().partition(|curve| curve.source.is_none());
+    for curve in recorded.iter_mut().chain(&mut logged) {
+        let process = curve.process.or((processes == 1).then_some(ProcessId(0)));
+        let owner = (curve.quantity.clone(), process, curve.device);
+        let is_alike = |other: &&(Quantity, Option<ProcessId>, Device)| other.0 == owner.0;
+        let alike: Vec<_> = owners.iter().filter(is_alike).collect();
+        match alike.iter().position(|&other| *other == owner) {
+            Some(nth) => curve.nth = nth,
+            None => {
+                curve.nth = alike.len();
+                owners.push(owner);
+            }
+        }
+    }
 }
 
 /// By label: its rank among all by the bytes it ever allocated.

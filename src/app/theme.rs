@@ -7,6 +7,8 @@ use crate::model::Quantity;
 
 /// How many colours tell things of one sort apart.
 pub const COLORS: usize = 12;
+/// How many shades a quantity has, for the curves of several processes.
+const SHADES: usize = 4;
 
 /// The colours that egui's visuals have no place for.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +40,9 @@ pub struct Palette {
     /// Blocks that are summed since they are small.
     pub small: Color32,
     categories: [Color32; COLORS],
-    allocated: Color32,
-    reserved: Color32,
-    driver: Color32,
+    allocated: [Color32; SHADES],
+    reserved: [Color32; SHADES],
+    driver: [Color32; SHADES],
     capacity: Color32,
 }
 
@@ -76,9 +78,9 @@ const DARK: Palette = Palette {
         rgb(0x7f_a3c7),
         rgb(0xc9_9a74),
     ],
-    allocated: rgb(0x58_a6ff),
-    reserved: rgb(0xf0_9b3c),
-    driver: rgb(0x7e_c699),
+    allocated: [rgb(0x58_a6ff), rgb(0x4f_d6d2), rgb(0xa9_8bff), rgb(0xbf_deff)],
+    reserved: [rgb(0xf0_9b3c), rgb(0xf2_d24b), rgb(0xe5_6f55), rgb(0xff_d3a8)],
+    driver: [rgb(0x7e_c699), rgb(0xb5_d35c), rgb(0x3f_a98c), rgb(0xcf_eed8)],
     capacity: rgb(0xff_7b72),
 };
 
@@ -110,9 +112,9 @@ const LIGHT: Palette = Palette {
         rgb(0x4f_7ba6),
         rgb(0xa1_6d42),
     ],
-    allocated: rgb(0x0f_62c4),
-    reserved: rgb(0xb8_5c00),
-    driver: rgb(0x1f_7a46),
+    allocated: [rgb(0x0f_62c4), rgb(0x08_8294), rgb(0x6b_46c8), rgb(0x1c_3f78)],
+    reserved: [rgb(0xb8_5c00), rgb(0x8c_7400), rgb(0xb4_3a2a), rgb(0x74_4417)],
+    driver: [rgb(0x1f_7a46), rgb(0x5f_7d14), rgb(0x0f_7d74), rgb(0x16_4a2c)],
     capacity: rgb(0xb4_2318),
 };
 
@@ -122,12 +124,13 @@ impl Palette {
         if visuals.dark_mode { &DARK } else { &LIGHT }
     }
 
-    /// The colour of a curve; `index` tells apart those that have no colour of their own.
-    pub fn curve(&self, quantity: &Quantity, index: usize) -> Color32 {
+    /// The colour of a curve, in the `nth` shade of its quantity; `index` tells apart those that have no colour of their
+    /// own.
+    pub fn curve(&self, quantity: &Quantity, nth: usize, index: usize) -> Color32 {
         match quantity {
-            Quantity::Allocated => self.allocated,
-            Quantity::Reserved => self.reserved,
-            Quantity::DriverUsed => self.driver,
+            Quantity::Allocated => self.allocated[nth % SHADES],
+            Quantity::Reserved => self.reserved[nth % SHADES],
+            Quantity::DriverUsed => self.driver[nth % SHADES],
             Quantity::Capacity => self.capacity,
             _ => self.category(index),
         }
@@ -288,12 +291,18 @@ mod tests {
     #[test]
     fn every_line_and_shape_meets_aa_on_its_background() {
         for (name, palette, visuals) in themes() {
-            let curves = [palette.allocated, palette.reserved, palette.driver, palette.capacity];
-            let lines =
-                [palette.range_edge, palette.crosshair, palette.others, palette.small, palette.outline];
+            let curves = [palette.allocated, palette.reserved, palette.driver].concat();
+            let lines = [
+                palette.capacity,
+                palette.range_edge,
+                palette.crosshair,
+                palette.others,
+                palette.small,
+                palette.outline,
+            ];
             let range = over(palette.range_fill, palette.track);
             for below in [palette.track, range] {
-                for line in curves.into_iter().chain(lines).chain(palette.categories) {
+                for &line in curves.iter().chain(&lines).chain(&palette.categories) {
                     assert_contrast(3.0, &format!("{name} shape"), line, below);
                 }
             }

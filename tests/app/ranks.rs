@@ -1,6 +1,7 @@
 //! A run of many ranks: summed up one by one, then opened one at a time.
 
 use vramscope::app::RankOrigin;
+use vramscope::model::Quantity;
 
 use super::*;
 use crate::ranks::{LEAKING, RANKS, path, report, run};
@@ -125,6 +126,11 @@ fn ranks_that_are_open_are_told_apart() {
     settle(&mut window);
     click(&mut window, "Tab Ranks");
     window.get_by_label_contains("stands out by");
+    let data = window.state().state().data.clone().expect("a session");
+    let allocated = data.curves.iter().filter(|curve| curve.quantity == Quantity::Allocated);
+    let mut shades: Vec<usize> = allocated.map(|curve| curve.nth).collect();
+    shades.sort_unstable();
+    assert_eq!(shades, [0, 1], "each has a shade of its own");
     click_link(&mut window, "rank 17");
     let state = window.state().state();
     let id = state.choices.selection.process.expect("one process is looked at");

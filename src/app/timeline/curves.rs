@@ -57,7 +57,7 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     grid(&painter, scale, rect, palette);
     for &(index, curve) in &shown {
         let is_filled = matches!(curve.quantity, Quantity::Allocated | Quantity::Reserved);
-        paint(&painter, curve, &axis, scale, palette.curve(&curve.quantity, index), is_filled);
+        paint(&painter, curve, &axis, scale, palette.curve(&curve.quantity, curve.nth, index), is_filled);
     }
     for marker in &data.markers {
         flag(&painter, marker, &axis, rect, palette);
@@ -95,7 +95,7 @@ fn legend(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
             curves.sort_by_key(|(_, curve)| curve.source.is_some());
             for (index, curve) in curves {
                 let is_shown = state.is_curve_shown(data, curve);
-                let color = palette.curve(&curve.quantity, index);
+                let color = palette.curve(&curve.quantity, curve.nth, index);
                 let box_color = if is_shown { color } else { palette.grid };
                 let text = RichText::new(&curve.label).small();
                 let (swatch, _) = ui.allocate_exact_size(egui::vec2(10.0, 10.0), egui::Sense::hover());
@@ -309,7 +309,7 @@ fn readout(ui: &Ui, tracks: &Tracks<'_, '_>, shown: &[(usize, &Curve)], rect: Re
     for &(index, curve) in shown.iter().rev() {
         if let Some(bytes) = curve.points.at(at_ns) {
             let figure = format_bytes(u64::try_from(bytes).unwrap_or(0));
-            add("\n■ ".to_owned(), palette.curve(&curve.quantity, index));
+            add("\n■ ".to_owned(), palette.curve(&curve.quantity, curve.nth, index));
             add(format!("{figure}  {}", curve.label), palette.text);
         }
     }

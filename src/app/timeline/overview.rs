@@ -35,7 +35,7 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         chosen.iter().filter_map(|curve| curve.points.extremes(0..curve.points.len())).map(|(_, high)| high);
     let scale = Scale::new(rect.shrink2(vec2(0.0, 2.0)), high.max().unwrap_or(1));
     for (index, curve) in chosen.iter().enumerate() {
-        curves::paint(&painter, curve, &whole, scale, palette.curve(&curve.quantity, index), true);
+        curves::paint(&painter, curve, &whole, scale, palette.curve(&curve.quantity, curve.nth, index), true);
     }
     if let Some(range) = tracks.scene.state.choices.range
         && let Some(x) = whole.visible(range)
