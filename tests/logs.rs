@@ -10,7 +10,7 @@ use vramscope::model::{
     AlignmentMethod, Clock, Device, Quantity, Recording, Series, Session, SourceKind, Step, TimeRange,
 };
 
-use crate::support::{open, recording, root};
+use crate::support::{open, recording, root, sample};
 
 const MINUTE_NS: i64 = 60_000_000_000;
 
@@ -147,6 +147,24 @@ fn points_lie_within_a_step(run: &str, session: &Session, truth: &Value) {
 
 fn has_steps(session: &Session) -> bool {
     session.processes.iter().any(|process| !process.steps.is_empty())
+}
+
+/// Printed before the first step and when the last one was done, as the run's own account tells.
+#[test]
+fn summaries_without_times_are_placed_by_their_figures() {
+    let session = open(&sample("val_without_no_grad"));
+    let truth =
+        std::fs::read_to_string(root().join("tests/fixtures/truth/val_without_no_grad.json")).unwrap();
+    let truth: Value = serde_json::from_str(&truth).unwrap();
+    let steps = truth["steps"].as_array().unwrap();
+    let time_of = |name: &str| {
+        let source = session.sources.iter().find(|source| source.name == name).unwrap();
+        assert_eq!(source.alignment.method, AlignmentMethod::Level, "{}", source.alignment.evidence);
+        source.span().unwrap().start_ns
+    };
+    assert!(time_of("memory_summary_start.txt") < steps[0]["t0_ns"].as_i64().unwrap());
+    // The last step's end lies after the last event that was recorded.
+    assert!(time_of("memory_summary_end.txt") > steps.last().unwrap()["t0_ns"].as_i64().unwrap());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Pure functions of a [`Reference`] (what traces and snapshots know, on Unix time) and of the logs.
 
 use super::fit::{self, Buckets, Fit, Lags, is_comparable, is_drivers};
-use super::retime;
+use super::{level, retime};
 use crate::model::{
     Alignment, AlignmentMethod, Clock, Device, Process, Quantity, Recording, Series, Step, TimeRange, time,
 };
@@ -282,7 +282,8 @@ pub fn align(reference: &Reference<'_>, log: &Recording) -> Placed {
         }
         (Clock::Relative | Clock::Order, Some(span), Some(own)) => {
             let steps = (log.clock == Clock::Order).then(|| retime::by_steps(reference, log)).flatten();
-            let found = steps.or_else(|| retime::by_curve(reference, log));
+            let by_level = || level::by_level(reference, log).map(|alignment| (alignment, None));
+            let found = steps.or_else(|| retime::by_curve(reference, log)).or_else(by_level);
             match found {
                 Some((alignment, recording)) => {
                     retimed = recording;
@@ -293,7 +294,7 @@ pub fn align(reference: &Reference<'_>, log: &Recording) -> Placed {
                     AlignmentMethod::Assumed,
                     0.1,
                     t!(
-                        "it has no clock, and neither steps nor a curve to place it by: put at the session's start"
+                        "it has no clock, and neither steps, a curve nor known figures to place it by: put at the session's start"
                     ),
                 ),
             }

@@ -2,6 +2,7 @@
 
 pub mod clock;
 mod fit;
+mod level;
 mod merge;
 mod names;
 mod processes;

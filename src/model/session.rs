@@ -30,6 +30,8 @@ pub enum AlignmentMethod {
     ShapeOfCurve,
     /// Placed by its step numbers.
     Steps,
+    /// It has figures of one instant, and the curves have the same ones here.
+    Level,
     /// Nothing to go by: placed at the start of the session.
     Assumed,
     /// Set by hand.
@@ -45,6 +47,7 @@ impl AlignmentMethod {
             Self::ZoneByOverlap => msg!("zone found by overlap"),
             Self::ShapeOfCurve => msg!("placed by the shape of its curve"),
             Self::Steps => msg!("placed by step numbers"),
+            Self::Level => msg!("placed by its figures"),
             Self::Assumed => msg!("assumed"),
             Self::ByHand => msg!("set by hand"),
         }
