@@ -8,7 +8,7 @@ use super::timeline::pyramid::Pyramid;
 use crate::align::{self, Opened};
 use crate::analysis::growth::{self, Suggestion};
 use crate::analysis::{DeviceFilter, DriverGap, Index, Selection, UserCode, driver_gaps};
-use crate::model::{Device, MarkerKind, ProcessId, Quantity, Session, SourceId, StrId, TimeRange};
+use crate::model::{Device, MarkerKind, Process, ProcessId, Quantity, Session, SourceId, StrId, TimeRange};
 use crate::text::{say, t};
 
 /// A session made ready to be shown.
@@ -224,19 +224,26 @@ fn curves_of(session: &Session) -> Vec<Curve> {
             _ => continue,
         };
     }
-    number_shades(&mut curves, session.processes.len());
+    number_shades(&mut curves, session);
     curves
 }
 
 /// Curves of one quantity differ in shade when they are of several processes or devices; what a log prints of a process has
 /// the shade of the process.
-fn number_shades(curves: &mut [Curve], processes: usize) {
+fn number_shades(curves: &mut [Curve], session: &Session) {
+    let owner_of = |curve: &Curve| {
+        let rank = curve.source.and_then(|id| session.source(id).recording.process.rank);
+        let is_owner =
+            |process: &Process| session.processes.len() == 1 || rank.is_some() && process.rank == rank;
+        let found = || session.processes.iter().position(is_owner).map(|at| ProcessId(at as u32));
+        curve.process.or_else(found)
+    };
+
     let mut owners: Vec<(Quantity, Option<ProcessId>, Device)> = Vec::new();
     let (mut recorded, mut logged): (Vec<&mut Curve>, Vec<&mut Curve>) =
         curves.iter_mut().partition(|curve| curve.source.is_none());
     for curve in recorded.iter_mut().chain(&mut logged) {
-        let process = curve.process.or((processes == 1).then_some(ProcessId(0)));
-        let owner = (curve.quantity.clone(), process, curve.device);
+        let owner = (curve.quantity.clone(), owner_of(curve), curve.device);
         let is_alike = |other: &&(Quantity, Option<ProcessId>, Device)| other.0 == owner.0;
         let alike: Vec<_> = owners.iter().filter(is_alike).collect();
         match alike.iter().position(|&other| *other == owner) {

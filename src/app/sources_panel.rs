@@ -124,7 +124,10 @@ fn show_source(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source
 fn offset(ui: &mut Ui, scene: &mut Scene<'_>, id: SourceId, source: &Source) {
     ui.horizontal_wrapped(|ui| {
         let (name, base_ns) = match source.recording.clock {
-            Clock::Order | Clock::Relative => (t!("placed at"), scene.data.span().start_ns),
+            Clock::Order | Clock::Relative => {
+                let first_ns = source.span().map_or(0, |span| span.start_ns - source.alignment.offset_ns);
+                (t!("placed at"), scene.data.span().start_ns.saturating_sub(first_ns))
+            }
             Clock::Unix | Clock::LocalWall | Clock::LocalTimeOfDay => (t!("offset"), 0),
         };
         let label = ui.label(RichText::new(name).small());

@@ -12,6 +12,8 @@ use crate::model::{MarkerKind, Quantity, TimeRange, format_bytes};
 use crate::text::t;
 
 const HEIGHT: f32 = 150.0;
+/// In so many rows the words of flags make room for each other.
+const FLAG_ROWS: usize = 3;
 /// A capacity far above the curves would press them flat: then only its figure is shown.
 const CAPACITY_WITHIN: f64 = 1.6;
 
@@ -59,12 +61,13 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
         let is_filled = matches!(curve.quantity, Quantity::Allocated | Quantity::Reserved);
         paint(&painter, curve, &axis, scale, palette.curve(&curve.quantity, curve.nth, index), is_filled);
     }
+    let mut taken = Vec::new();
     for marker in &data.markers {
-        flag(&painter, marker, &axis, rect, palette);
+        flag(&painter, marker, &axis, rect, palette, &mut taken);
     }
     for note in &tracks.scene.state.choices.notes {
         let marker = ShownMarker { time_ns: note.time_ns, kind: MarkerKind::User, text: note.text.clone() };
-        flag(&painter, &marker, &axis, rect, palette);
+        flag(&painter, &marker, &axis, rect, palette, &mut taken);
     }
     if let Some(text) = capacity(tracks, &shown).filter(|&(_, bytes)| bytes as f64 > scale.high) {
         // Beside the grid's figures: curves that grow are low here.
@@ -280,7 +283,14 @@ fn fill(line: &[Pos2], bottom: f32, color: Color32) -> Mesh {
 }
 
 /// A flag where something happened.
-fn flag(painter: &Painter, marker: &ShownMarker, axis: &Axis, rect: Rect, palette: &Palette) {
+fn flag(
+    painter: &Painter,
+    marker: &ShownMarker,
+    axis: &Axis,
+    rect: Rect,
+    palette: &Palette,
+    taken: &mut Vec<Rect>,
+) {
     if axis.visible(TimeRange::new(marker.time_ns, marker.time_ns)).is_none() {
         return;
     }
@@ -295,7 +305,15 @@ fn flag(painter: &Painter, marker: &ShownMarker, axis: &Axis, rect: Rect, palett
     painter.vline(x, rect.y_range(), Stroke::new(1.0, color));
     let (align, at) =
         if x > rect.right() - 120.0 { (Align2::RIGHT_TOP, x - 4.0) } else { (Align2::LEFT_TOP, x + 4.0) };
-    painter.text(pos2(at, rect.top() + 2.0), align, word, track_font(), color);
+    let galley = painter.layout_no_wrap(word.to_owned(), track_font(), color);
+    let place = align.anchor_size(pos2(at, rect.top() + 2.0), galley.size());
+    // Lower where another word stands; where there are too many, the line says that there is something.
+    let mut rows = (0..FLAG_ROWS).map(|row| place.translate(egui::vec2(0.0, row as f32 * galley.size().y)));
+    let is_free = |place: &Rect| !taken.iter().any(|other: &Rect| other.intersects(*place));
+    if let Some(place) = rows.find(is_free) {
+        taken.push(place);
+        painter.galley(place.min, galley, color);
+    }
 }
 
 /// What every curve says under the pointer, in the corner that the pointer is far from.
