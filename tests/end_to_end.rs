@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::support::{root, sample};
@@ -32,8 +33,11 @@ fn python() -> Option<&'static str> {
     ["python3", "/usr/bin/python3"].into_iter().find(has_xlib)
 }
 
-/// Xvfb on a display number that it picks itself.
+/// Xvfb on a display number that it picks itself. One starts at a time: two that find the lock of a server that was killed
+/// both take its number.
 fn display() -> (Running, String) {
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut child = Command::new("Xvfb")
         .args(["-displayfd", "1", "-screen", "0", "1280x860x24", "-nolisten", "tcp"])
         .stdout(Stdio::piped())
@@ -155,6 +159,60 @@ fn two_windows_share_a_home_that_cannot_be_written_to() {
             .expect("text");
         assert!(!errors.contains("panicked"), "{errors}");
     }
+}
+
+/// What a window wrote when it has ended by itself, and whether it ended well; nothing when it goes on.
+#[cfg(target_os = "linux")]
+fn ended(Running(window): &mut Running) -> Option<(bool, String)> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let status = loop {
+        match window.try_wait().expect("a status") {
+            Some(status) => break status,
+            None if Instant::now() > deadline => return None,
+            None => std::thread::sleep(Duration::from_millis(100)),
+        }
+    };
+    let mut errors = String::new();
+    std::io::Read::read_to_string(&mut window.stderr.take().expect("its errors"), &mut errors).expect("text");
+    Some((status.success(), errors))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_display_that_goes_away_ends_the_window() {
+    if !(has("Xvfb") && has("xdotool")) {
+        println!("skipped: needs Xvfb and xdotool");
+        return;
+    }
+    let (server, display) = display();
+    let home = tempfile::tempdir().expect("a folder");
+    let mut running =
+        Running(window(&display, home.path()).stderr(Stdio::piped()).spawn().expect("the window starts"));
+    wait_for("the window", || !xdotool(&display, &["search", "--name", "^vramscope$"]).is_empty());
+    std::thread::sleep(Duration::from_secs(1));
+    drop(server);
+    let (is_well, errors) = ended(&mut running).expect("it ends");
+    assert!(!is_well && !errors.contains("panicked"), "{errors}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_graphics_driver_it_says_so_and_names_the_report() {
+    if !has("Xvfb") {
+        println!("skipped: needs Xvfb");
+        return;
+    }
+    let (_server, display) = display();
+    let home = tempfile::tempdir().expect("a folder");
+    let mut command = window(&display, home.path());
+    command.env("LIBGL_DRIVERS_PATH", "/nonexistent").stderr(Stdio::piped());
+    let mut running = Running(command.spawn().expect("it starts"));
+    let Some((is_well, errors)) = ended(&mut running) else {
+        println!("skipped: this Mesa finds a driver all the same");
+        return;
+    };
+    assert!(!is_well && !errors.contains("panicked"), "{errors}");
+    assert!(errors.contains("the window can't be shown") && errors.contains("report"), "{errors}");
 }
 
 #[test]
