@@ -15,6 +15,8 @@ use crate::text::{Language, say, t};
 const STYLE: &str = include_str!("../../assets/report.css");
 const MAX_GROUPS: usize = 200;
 const MAX_ALLOCATIONS: usize = 100;
+/// Processes beyond these are folded, so that what was found is not far below.
+const MAX_PROCESSES: usize = 12;
 
 /// Writes the whole page.
 pub(super) fn render(report: &Report) -> String {
@@ -246,23 +248,18 @@ fn group_rows(group: &Group, all_bytes: u64) -> Markup {
 }
 
 fn processes(report: &Report) -> Markup {
+    // Those that stand out need not come first: some do by their peak alone. The others are a click away.
+    let is_seen = |&(at, process): &(usize, &Process)| at < MAX_PROCESSES || process.is_outlier;
+    let (seen, folded): (Vec<_>, Vec<_>) = report.processes.iter().enumerate().partition(is_seen);
     html! {
         @if report.processes.len() > 1 {
             section {
                 h2 { (t!("Processes")) }
-                div.wide {
-                    table {
-                        thead {
-                            tr {
-                                th { (t!("process")) }
-                                th.number { (t!("kept")) }
-                                th.number { (t!("count")) }
-                                th.number { (t!("growth per step")) }
-                                th.number { (t!("peak allocated")) }
-                                th { (t!("first finding")) }
-                            }
-                        }
-                        tbody { @for process in &report.processes { (process_row(process)) } }
+                div.wide { (process_table(&seen)) }
+                @if !folded.is_empty() {
+                    details {
+                        summary { (t!("{count} more", count = format_count(folded.len() as u64))) }
+                        div.wide { (process_table(&folded)) }
                     }
                 }
                 @if let Some(command) = &report.command_for_another {
@@ -270,6 +267,24 @@ fn processes(report: &Report) -> Markup {
                     pre { (command) }
                 }
             }
+        }
+    }
+}
+
+fn process_table(processes: &[(usize, &Process)]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th { (t!("process")) }
+                    th.number { (t!("kept")) }
+                    th.number { (t!("count")) }
+                    th.number { (t!("growth per step")) }
+                    th.number { (t!("peak allocated")) }
+                    th { (t!("first finding")) }
+                }
+            }
+            tbody { @for (_, process) in processes { (process_row(process)) } }
         }
     }
 }
