@@ -58,7 +58,7 @@ EXAMPLES
     after_help = EXAMPLES
 )]
 pub struct Args {
-    /// Files and folders to open in the window
+    /// Files and folders to open in the window; of a run of many ranks, each is summed up and one can be opened
     #[arg(value_name = "FILE|FOLDER")]
     pub paths: Vec<PathBuf>,
     /// Speak English or Chinese [default: VRAMSCOPE_LANG, else English, and in the window the system's]

@@ -8,7 +8,7 @@ use super::words::{
     apart_rows, clock_text, group_label, has_allocations, link_text, notes, per_step_text, spans, stands_out,
     steps_text, sure_text, total_rows,
 };
-use super::{Finding, Group, Report};
+use super::{Finding, Group, Process, Report};
 use crate::analysis::label_words;
 use crate::model::time::format_unix;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
@@ -185,7 +185,9 @@ fn processes(out: &mut String, report: &Report) {
     let _ = writeln!(out, "### {}\n", t!("Processes"));
     out.push_str(t!("| process | kept | count | growth per step | peak | first finding |"));
     out.push_str("\n| --- | ---: | ---: | ---: | ---: | --- |\n");
-    for process in report.processes.iter().take(MAX_PROCESSES) {
+    let is_listed = |(at, process): &(usize, &Process)| *at < MAX_PROCESSES || process.is_outlier;
+    let listed: Vec<_> = report.processes.iter().enumerate().filter(is_listed).collect();
+    for (_, process) in &listed {
         let strong = if process.is_outlier { "**" } else { "" };
         let _ = writeln!(
             out,
@@ -199,7 +201,7 @@ fn processes(out: &mut String, report: &Report) {
             escape(process.finding.as_deref().unwrap_or_default())
         );
     }
-    let more = report.processes.len().saturating_sub(MAX_PROCESSES);
+    let more = report.processes.len() - listed.len();
     if more > 0 {
         let _ = writeln!(
             out,
