@@ -206,7 +206,7 @@ fn processes(out: &mut String, report: &Report) {
         let _ = writeln!(
             out,
             "| {} | | | | | |",
-            t!("{count} more, which keep less", count = format_count(more as u64))
+            t!("{count} more, which don't stand out", count = format_count(more as u64))
         );
     }
     out.push('\n');
