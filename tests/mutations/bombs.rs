@@ -138,6 +138,11 @@ fn text_that_nests() {
     bomb("events in events", "{\"traceEvents\": [".repeat(MANY / 10).as_bytes());
     bomb("quotes", event("\"".repeat(MANY)).as_bytes());
     bomb("backslashes", event("\"\\".repeat(MANY)).as_bytes());
+    // Found by mutations: each list that ended early became a document, and each document moved all the bytes behind it.
+    bomb("a document behind a document", "{\"traceEvents\": []}\n".repeat(MANY / 8).as_bytes());
+    let slice = "\n  {\"ph\": \"X\", \"name\": \"a\", \"pid\": 1, \"tid\": 1, \"ts\": 1, \"dur\": 1\n  }";
+    let document = format!("{{\"traceEvents\": [{slice},{slice}]}}\n");
+    bomb("a document of two events behind another", document.repeat(MANY / 80).as_bytes());
     let xml = "<?xml version=\"1.0\" ?><nvidia_smi_log><gpu id=\"0\"><fb_memory_usage><used>5 MiB</used>";
     bomb("elements", format!("{xml}{}", "<a>".repeat(MANY)).as_bytes());
     let entities = format!("<!DOCTYPE x [<!ENTITY a \"{}\">]>", "&b;".repeat(1000));

@@ -147,7 +147,7 @@ fn damaged_files_in_the_long_form() {
                 scope.spawn(|| {
                     while let Some(number) = Some(next.fetch_add(1, Relaxed)).filter(|&number| number < count)
                     {
-                        let kept = folder.join(format!("{number}-{name}"));
+                        let kept = folder.join(format!("{done}-{number}-{name}"));
                         std::fs::write(&kept, original.damaged(&name, number)).expect("the damaged file");
                         let started = Instant::now();
                         let result = program::report(&kept, program::format_of(number));

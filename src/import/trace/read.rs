@@ -126,9 +126,11 @@ enum Place {
 /// A file that is read in pieces.
 #[derive(Default)]
 struct Pieces {
-    /// What has not been read yet.
+    /// What was read from the file and is not done with.
     buffer: Vec<u8>,
-    /// Where in the file the buffer begins.
+    /// How many bytes of the buffer are done with. They go once in a piece: a file may be thousands of documents.
+    done: usize,
+    /// Where in the file the rest of the buffer begins.
     base: u64,
     place: Place,
     cursor: Cursor,
@@ -140,21 +142,26 @@ struct Pieces {
 impl Pieces {
     /// Reads what the buffer holds. `is_last` says that no more follows.
     fn advance(&mut self, is_last: bool, progress: &Progress) {
+        // Once a piece: the second half is read in vain when the list ends before it.
+        let mut may_split = true;
         loop {
             let is_done = match self.place {
                 Place::Before => self.before(is_last),
-                Place::Inside => self.inside(is_last, progress),
+                Place::Inside => self.inside(std::mem::take(&mut may_split), is_last, progress),
                 Place::After => self.after(is_last),
             };
             if is_done {
+                self.buffer.drain(..self.done);
+                self.done = 0;
                 return;
             }
         }
     }
 
     fn before(&mut self, is_last: bool) -> bool {
-        if let Some(start) = scan::events_start(&self.buffer) {
-            self.header.read(&self.buffer[..start]);
+        let rest = &self.buffer[self.done..];
+        if let Some(start) = scan::events_start(rest) {
+            self.header.read(&rest[..start]);
             self.discard(start);
             self.cursor = Cursor::default();
             self.place = Place::Inside;
@@ -165,27 +172,27 @@ impl Pieces {
 
     /// Outside the events more bytes are waited for; what is held of them stays bounded.
     fn wait(&mut self, is_last: bool) -> bool {
+        let rest = &self.buffer[self.done..];
         if is_last {
-            self.header.read(&self.buffer);
+            self.header.read(rest);
             self.end_document();
-        } else if self.buffer.len() > MAX_HELD_BYTES {
-            self.header.read(&self.buffer);
-            self.discard(self.buffer.len() - CHUNK_BYTES);
+        } else if rest.len() > MAX_HELD_BYTES {
+            self.header.read(rest);
+            self.discard(rest.len() - CHUNK_BYTES);
         }
         true
     }
 
-    fn inside(&mut self, is_last: bool, progress: &Progress) -> bool {
-        let stop = self.events(is_last, progress);
-        let read = self.cursor.at.min(self.buffer.len());
-        self.discard(read);
+    fn inside(&mut self, may_split: bool, is_last: bool, progress: &Progress) -> bool {
+        let stop = self.events(may_split, is_last, progress);
+        self.discard(self.cursor.at.min(self.buffer.len() - self.done));
         self.cursor.at = 0;
         if stop == Stop::End {
             self.place = Place::After;
             return false;
         }
         if is_last {
-            let end = self.base + self.buffer.len() as u64;
+            let end = self.base + (self.buffer.len() - self.done) as u64;
             let cut = &mut self.contents.cut;
             cut.get_or_insert_with(|| t!("the file ends at byte {byte} within the events", byte = end));
             self.end_document();
@@ -194,14 +201,15 @@ impl Pieces {
     }
 
     /// Goes through the events that the buffer holds, its two halves at once when there are many.
-    fn events(&mut self, is_last: bool, progress: &Progress) -> Stop {
-        let Self { buffer, base, cursor, collected, .. } = self;
-        if let Some(split) = split_point(buffer) {
+    fn events(&mut self, may_split: bool, is_last: bool, progress: &Progress) -> Stop {
+        let Self { buffer, done, base, cursor, collected, .. } = self;
+        let rest = &buffer[*done..];
+        if may_split && let Some(split) = split_point(rest) {
             let start = cursor.jump(split);
-            let (mut behind, mut rest) = (start, Collected::default());
+            let (mut behind, mut collected_behind) = (start, Collected::default());
             let (stop, stop_behind) = rayon::join(
-                || gather(&buffer[..split], cursor, false, collected, *base, progress),
-                || gather(buffer, &mut behind, is_last, &mut rest, *base, progress),
+                || gather(&rest[..split], cursor, false, collected, *base, progress),
+                || gather(rest, &mut behind, is_last, &mut collected_behind, *base, progress),
             );
             if stop == Stop::End {
                 return stop;
@@ -209,17 +217,18 @@ impl Pieces {
             // Should the split have fallen inside a text or another list after all, the rest is read in order.
             if cursor.is_like(&start) {
                 *cursor = behind;
-                collected.append(rest);
+                collected.append(collected_behind);
                 return stop_behind;
             }
         }
-        gather(buffer, cursor, is_last, collected, *base, progress)
+        gather(rest, cursor, is_last, collected, *base, progress)
     }
 
     /// Behind the events: metadata, and perhaps another document.
     fn after(&mut self, is_last: bool) -> bool {
-        if let Some(next) = scan::next_document(&self.buffer, 0) {
-            self.header.read(&self.buffer[..next]);
+        let rest = &self.buffer[self.done..];
+        if let Some(next) = scan::next_document(rest, 0) {
+            self.header.read(&rest[..next]);
             self.discard(next);
             self.end_document();
             self.place = Place::Before;
@@ -229,7 +238,7 @@ impl Pieces {
     }
 
     fn discard(&mut self, count: usize) {
-        self.buffer.drain(..count);
+        self.done += count;
         self.base += count as u64;
     }
 
