@@ -4,7 +4,8 @@
 #
 #     cargo build --release && benches/soak.sh [MINUTES [PROGRAM]]
 #
-# Needs Xvfb, xdotool and ImageMagick. Opens a sample by the File menu, brushes, zooms, switches tabs, closes, opens again.
+# Needs Xvfb, xdotool and ImageMagick. Opens the samples in turn by the File menu, brushes, zooms, switches tabs, closes, opens
+# again. Of the memory, what the program has allocated is printed too: the rest is the program file and its libraries.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes=${1:-20}
@@ -23,7 +24,9 @@ xdotool windowmove "$id" 0 0 windowsize "$id" 1280 860 windowfocus "$id"
 sleep 2
 
 picture() { import -window root rgb:- | md5sum; }
-memory_mib() { awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$window/status"; }
+memory() {
+  awk '/^VmRSS/ { all = $2 } /^RssAnon/ { own = $2 } END { printf "%d MiB, %d allocated", all / 1024, own / 1024 }' "/proc/$window/status"
+}
 click() { xdotool mousemove "$1" "$2" sleep 0.2 click 1 sleep 0.4; }
 menu() { click 27 12 && click 60 "$1"; }
 brush() {
@@ -34,7 +37,7 @@ brush() {
 end=$((SECONDS + minutes * 60)) rounds=0 lost=0
 while [ $SECONDS -lt $end ]; do
   empty=$(picture)
-  menu 126 # the first sample
+  menu $((rounds % 2 ? 151 : 126)) # one sample, then the other
   sleep 4
   [ "$(picture)" != "$empty" ] || { lost=$((lost + 1)) && echo "nothing opened in round $rounds"; }
   for turn in 1 2 3 4 5 6; do
@@ -50,7 +53,7 @@ while [ $SECONDS -lt $end ]; do
   menu 237 # Close all
   sleep 1
   rounds=$((rounds + 1))
-  echo "$((SECONDS / 60)) min, round $rounds: $(memory_mib) MiB"
+  echo "$((SECONDS / 60)) min, round $rounds: $(memory)"
 done
 echo "$rounds rounds, $lost pictures that did not follow"
 [ $lost = 0 ]
