@@ -120,7 +120,7 @@ fn actions(ui: &mut Ui, state: &State, rows: &[Row], commands: &mut Vec<Command>
     };
     match selected {
         Some((at, row)) => {
-            for (placing, text) in verbs(row) {
+            for (placing, text) in verbs(state, row) {
                 if ui.button(text).clicked() {
                     commands.push(Command::OpenRank(at, placing));
                 }
@@ -143,9 +143,10 @@ fn actions(ui: &mut Ui, state: &State, rows: &[Row], commands: &mut Vec<Command>
 }
 
 /// The ways to open a rank, in words.
-fn verbs(row: &Row) -> Vec<(Placing, String)> {
+fn verbs(state: &State, row: &Row) -> Vec<(Placing, String)> {
     let name = &row.name;
     match row.origin {
+        Origin::Files(_) if state.opened.is_empty() => vec![(Placing::Alone, t!("Open {name}", name))],
         Origin::Files(_) => vec![
             (Placing::Alone, t!("Open {name}", name)),
             (Placing::Beside, t!("Open {name} beside what is open", name)),
@@ -193,7 +194,7 @@ fn table(ui: &mut Ui, state: &State, rows: &[Row], order: &[u32], commands: &mut
                 commands.push(Command::OpenRank(at, Placing::Alone));
             }
             response.context_menu(|ui| {
-                for (placing, text) in verbs(row) {
+                for (placing, text) in verbs(state, row) {
                     if ui.button(text).clicked() {
                         commands.push(Command::OpenRank(at, placing));
                         ui.close();
