@@ -154,11 +154,17 @@ fn two_windows_share_a_home_that_cannot_be_written_to() {
     for Running(window) in &mut windows {
         assert!(window.try_wait().expect("a status").is_none(), "it still runs");
         window.kill().expect("it ends");
-        let mut errors = String::new();
-        std::io::Read::read_to_string(&mut window.stderr.take().expect("its errors"), &mut errors)
-            .expect("text");
+        let errors = errors_of(window);
         assert!(!errors.contains("panicked"), "{errors}");
     }
+}
+
+/// What a window that has ended wrote.
+#[cfg(target_os = "linux")]
+fn errors_of(window: &mut Child) -> String {
+    let mut errors = String::new();
+    std::io::Read::read_to_string(&mut window.stderr.take().expect("its errors"), &mut errors).expect("text");
+    errors
 }
 
 /// What a window wrote when it has ended by itself, and whether it ended well; nothing when it goes on.
@@ -172,9 +178,7 @@ fn ended(Running(window): &mut Running) -> Option<(bool, String)> {
             None => std::thread::sleep(Duration::from_millis(100)),
         }
     };
-    let mut errors = String::new();
-    std::io::Read::read_to_string(&mut window.stderr.take().expect("its errors"), &mut errors).expect("text");
-    Some((status.success(), errors))
+    Some((status.success(), errors_of(window)))
 }
 
 #[cfg(target_os = "linux")]

@@ -41,6 +41,13 @@ pub struct RefProcess<'a> {
     pub covers_run: bool,
 }
 
+impl RefProcess<'_> {
+    /// Whether a log may be this process's, by the ranks that both name.
+    pub(super) fn may_have_written(&self, log: &Recording) -> bool {
+        self.rank.is_none() || log.process.rank.is_none() || self.rank == log.process.rank
+    }
+}
+
 /// What logs are placed against.
 pub struct Reference<'a> {
     processes: Vec<RefProcess<'a>>,

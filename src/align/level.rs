@@ -11,13 +11,10 @@ const MAX_CONFIDENCE: f64 = 0.8;
 /// Places figures of one instant in the middle of the stretch that has them for the longest.
 pub(super) fn by_level(reference: &Reference<'_>, log: &Recording) -> Option<Alignment> {
     let (span, at_ns) = (reference.span()?, only_instant(log)?);
-    let of_rank = |process: &&RefProcess<'_>| {
-        log.process.rank.is_none() || process.rank.is_none() || process.rank == log.process.rank
-    };
     let stretches: Vec<TimeRange> = reference
         .processes()
         .iter()
-        .filter(of_rank)
+        .filter(|process| process.may_have_written(log))
         .flat_map(|process| stretches_with(process, log, span.end_ns))
         .collect();
     let total_ns: i64 = stretches.iter().map(|stretch| stretch.duration_ns()).fold(0, i64::saturating_add);

@@ -59,11 +59,12 @@ pub(super) fn share_of_steps_in_place(
 /// Places a log without times by its step numbers: each step's line comes at the end of that step.
 pub(super) fn by_steps(reference: &Reference<'_>, log: &Recording) -> Option<(Alignment, Option<Recording>)> {
     let steps = steps_of(log);
-    let of_rank = |process: &RefProcess<'_>| {
-        log.process.rank.is_none() || process.rank.is_none() || process.rank == log.process.rank
-    };
-    let placed = reference.processes().iter().enumerate().filter(|(_, process)| of_rank(process)).filter_map(
-        |(index, process)| {
+    let placed = reference
+        .processes()
+        .iter()
+        .enumerate()
+        .filter(|(_, process)| process.may_have_written(log))
+        .filter_map(|(index, process)| {
             let ends = ends_by_number(process);
             let mut anchors: Vec<(i64, i64)> =
                 steps.iter().filter_map(|(number, row_ns)| Some((*row_ns, *ends.get(number)?))).collect();
@@ -76,8 +77,7 @@ pub(super) fn by_steps(reference: &Reference<'_>, log: &Recording) -> Option<(Al
             let recording = on_unix_time(log, &anchors);
             let score = reference.best_fit(&recording, 0, Some(index)).map_or(0.0, |pair| pair.fit.score);
             Some((score, anchors.len(), recording))
-        },
-    );
+        });
     let (score, count, recording) = placed.max_by(|a, b| a.0.total_cmp(&b.0))?;
     let share = count as f64 / steps.len().max(1) as f64;
     let alignment = Alignment {

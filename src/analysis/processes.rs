@@ -11,7 +11,7 @@ use crate::model::{Process, ProcessId, Quantity, Series, TimeRange};
 pub struct ProcessSummary {
     /// The process.
     pub process: ProcessId,
-    /// How much allocated memory grew per step of the range; `None` without steps or a curve.
+    /// How much of allocated memory stayed, on average, with each step of the range; `None` without a rhythm or a curve.
     pub growth_per_step_bytes: Option<i64>,
     /// The highest allocated, over all devices that are looked at.
     pub peak_bytes: Option<u64>,
@@ -21,11 +21,11 @@ pub struct ProcessSummary {
     pub finding: Option<String>,
 }
 
-/// The processes that a query looks at, in the session's order. `found` is what was found by the query: where it looks
-/// at one process these are its findings, and aren't worked out again.
-pub fn compare_processes(index: &Index, query: &Query, found: &[Finding]) -> Vec<ProcessSummary> {
+/// The processes that a query looks at, in the session's order. `found` is what was found by the query, where that is
+/// known: when it looks at one process these are its findings, and aren't worked out again.
+pub fn compare_processes(index: &Index, query: &Query, found: Option<&[Finding]>) -> Vec<ProcessSummary> {
     let ids: Vec<ProcessId> = query.selection.processes(&index.session).collect();
-    let found = (ids.len() == 1).then_some(found);
+    let found = found.filter(|_| ids.len() == 1);
     ids.par_iter().map(|&id| summarize(index, query, id, found)).collect()
 }
 

@@ -300,7 +300,7 @@ fn processes_part(question: &Question) -> Part {
         return Part::Processes(Vec::new());
     }
     let selection = Selection { process: None, ..question.selection };
-    let summaries = compare_processes(index, &Query { selection, ..question.query() }, &[]);
+    let summaries = compare_processes(index, &Query { selection, ..question.query() }, None);
     let rows = summaries.iter().map(|summary| {
         let process = report::process(index, summary);
         Row {

@@ -35,9 +35,7 @@ impl App {
                 let paths = self.state.opened.iter().map(|file| file.path.clone()).collect();
                 self.waiting.all_at_once = true;
                 self.open(ctx, paths);
-                if let Some(survey) = &self.state.survey {
-                    self.start_survey(ctx, survey.files.clone());
-                }
+                self.look_at_ranks_again(ctx);
             }
             Command::CloseSource(id) => {
                 let mut opened = self.state.opened.clone();
@@ -428,6 +426,10 @@ impl App {
         if !self.state.opened.is_empty() {
             self.rebuild(ctx, self.state.opened.clone());
         }
+        self.look_at_ranks_again(ctx);
+    }
+
+    fn look_at_ranks_again(&mut self, ctx: &egui::Context) {
         if let Some(survey) = &self.state.survey {
             self.start_survey(ctx, survey.files.clone());
         }

@@ -238,7 +238,6 @@ fn number_shades(curves: &mut [Curve], session: &Session) {
         let found = || session.processes.iter().position(is_owner).map(|at| ProcessId(at as u32));
         curve.process.or_else(found)
     };
-
     let mut owners: Vec<(Quantity, Option<ProcessId>, Device)> = Vec::new();
     let (mut recorded, mut logged): (Vec<&mut Curve>, Vec<&mut Curve>) =
         curves.iter_mut().partition(|curve| curve.source.is_none());

@@ -44,6 +44,10 @@ pub const SHEET: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
+/// The keys of the tabs, in their order.
+const DIGITS: [Key; Tab::ALL.len()] =
+    [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5, Key::Num6, Key::Num7, Key::Num8, Key::Num9];
+
 /// What the keys that were pressed ask for; the keys are taken out of the input.
 pub fn commands(ctx: &Context, state: &State) -> Vec<Command> {
     // A button that has the keyboard takes Space, Enter and, to hand it on, Tab and arrows; letters stay ours.
@@ -120,15 +124,9 @@ fn in_window(state: &State, key: Key, place: Key, modifiers: Modifiers) -> Optio
         Key::Escape => Some(Command::Escape),
         Key::Questionmark => Some(Command::ShowDialog(Dialog::Keys)),
         Key::Slash if modifiers.shift => Some(Command::ShowDialog(Dialog::Keys)),
-        Key::Num1 => Some(Command::ShowTab(Tab::ALL[0])),
-        Key::Num2 => Some(Command::ShowTab(Tab::ALL[1])),
-        Key::Num3 => Some(Command::ShowTab(Tab::ALL[2])),
-        Key::Num4 => Some(Command::ShowTab(Tab::ALL[3])),
-        Key::Num5 => Some(Command::ShowTab(Tab::ALL[4])),
-        Key::Num6 => Some(Command::ShowTab(Tab::ALL[5])),
-        Key::Num7 => Some(Command::ShowTab(Tab::ALL[6])),
-        Key::Num8 => Some(Command::ShowTab(Tab::ALL[7])),
-        Key::Num9 if state.has_tab(Tab::ALL[8]) => Some(Command::ShowTab(Tab::ALL[8])),
-        _ => None,
+        _ => {
+            let at = DIGITS.iter().position(|&digit| digit == key)?;
+            Tab::ALL.get(at).filter(|&&tab| state.has_tab(tab)).map(|&tab| Command::ShowTab(tab))
+        }
     }
 }

@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -161,11 +160,13 @@ fn open_all(
             })
         })
         .collect();
-    let found: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
-    // Nobody listens any more when the window has closed; so below.
-    if let Some(ranks) = RankFiles::of(&found, import::is_process_file, false).filter(|_| !all_at_once) {
-        drop(sender.send(Message::ManyRanks(ranks)));
-        return;
+    if !all_at_once {
+        let found: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+        if let Some(ranks) = RankFiles::of(&found, import::is_process_file, false) {
+            // Nobody listens any more when the window has closed; so below.
+            drop(sender.send(Message::ManyRanks(ranks)));
+            return;
+        }
     }
     let too_many = files.len().saturating_sub(MAX_FILES);
     files.truncate(MAX_FILES);
@@ -173,7 +174,7 @@ fn open_all(
         return;
     }
     wake();
-    in_parallel("import", MAX_READERS, &files, |at, file| {
+    let all_read = import::in_parallel("import", MAX_READERS, &files, |at, file| {
         let result = read_one(&file.path, log_pattern, &file.progress);
         if sender.send(Message::Read(at, Box::new(result))).is_err() {
             return ControlFlow::Break(());
@@ -181,34 +182,9 @@ fn open_all(
         wake();
         ControlFlow::Continue(())
     });
-}
-
-/// Works on items on so many named threads. Each takes the next one when it is done, until `work` says to stop.
-pub fn in_parallel<T: Sync>(
-    name: &str,
-    threads: usize,
-    items: &[T],
-    work: impl Fn(usize, &T) -> ControlFlow<()> + Sync,
-) {
-    let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for number in 1..=threads.min(items.len()) {
-            let work_on = || {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(at) else { return };
-                    if work(at, item).is_break() {
-                        return;
-                    }
-                }
-            };
-            if let Err(error) =
-                thread::Builder::new().name(format!("{name} {number}")).spawn_scoped(scope, work_on)
-            {
-                log::warn!("no thread to read files on: {error}");
-            }
-        }
-    });
+    if let Err(error) = all_read {
+        log::warn!("no thread to read files on: {error}");
+    }
 }
 
 fn read_one(path: &Path, log_pattern: Option<&Regex>, progress: &Progress) -> Result<Recording, ImportError> {

@@ -8,9 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use regex::Regex;
 
-use super::opening::{self, Wake};
+use super::opening::Wake;
 use crate::align::{self, Opened, Rank, RankFiles};
-use crate::analysis::findings::findings;
 use crate::analysis::{self, FreeBy, Index, Query, Selection, UserCode, growth};
 use crate::import::{self, ImportError, Progress};
 use crate::model::ProcessId;
@@ -67,10 +66,10 @@ impl Row {
     }
 }
 
-/// Marks the ranks that stand out from those that are known so far. How many do.
-pub fn mark_outliers(rows: &mut [Row]) -> usize {
+/// Marks the ranks that stand out from those that are known so far.
+pub fn mark_outliers(rows: &mut [Row]) {
     let mut known: Vec<&mut Process> = rows.iter_mut().filter_map(|row| row.figures.as_mut().ok()).collect();
-    report::mark_outliers(&mut known)
+    report::mark_outliers(&mut known);
 }
 
 /// What the window knows of a run of many ranks.
@@ -84,8 +83,6 @@ pub struct Survey {
     pub done: usize,
     /// How many other files are of no kind that is known.
     pub skipped: usize,
-    /// How many ranks stand out.
-    pub outliers: usize,
     /// Whether ranks are still being looked at.
     pub is_running: bool,
 }
@@ -120,7 +117,7 @@ impl Surveying {
     ) -> std::io::Result<(Self, Survey)> {
         let (sender, messages) = channel();
         let progress = Progress::default();
-        let survey = Survey { files, rows: Vec::new(), done: 0, skipped: 0, outliers: 0, is_running: true };
+        let survey = Survey { files, rows: Vec::new(), done: 0, skipped: 0, is_running: true };
         let surveyor = Surveyor { log_pattern, user_code, progress: progress.clone() };
         let files = survey.files.clone();
         std::thread::Builder::new().name("ranks".to_owned()).spawn(move || {
@@ -154,7 +151,7 @@ impl Surveying {
             }
         }
         if is_changed {
-            survey.outliers = mark_outliers(&mut survey.rows);
+            mark_outliers(&mut survey.rows);
         }
         errors
     }
@@ -189,7 +186,7 @@ impl Surveyor {
         }
         drop(sender.send(Message::Logs(logs.iter().map(|log| log.path.clone()).collect())));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        opening::in_parallel("rank", cores.min(MAX_HELD), &files.ranks, |_, rank| {
+        let all_seen = import::in_parallel("rank", cores.min(MAX_HELD), &files.ranks, |_, rank| {
             let rows = self.look_at(rank, &logs);
             if self.progress.is_cancelled() || sender.send(Message::Done(rows)).is_err() {
                 return ControlFlow::Break(());
@@ -197,6 +194,9 @@ impl Surveyor {
             wake();
             ControlFlow::Continue(())
         });
+        if let Err(error) = all_seen {
+            log::warn!("no thread to look at ranks on: {error}");
+        }
     }
 
     fn read(&self, path: &Path) -> Result<Opened, ImportError> {
@@ -234,7 +234,7 @@ impl Surveyor {
             let why = why.unwrap_or_else(|| t!("none of the files tells of a process").to_owned());
             return vec![row(&rank.name, Err(why))];
         }
-        let summaries = analysis::compare_processes(&index, &query, &findings(&index, &query));
+        let summaries = analysis::compare_processes(&index, &query, None);
         let figures = summaries.iter().map(|summary| report::process(&index, summary));
         figures
             .map(|process| {

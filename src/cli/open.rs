@@ -1,7 +1,7 @@
 //! Opens files in parallel and joins them into a session.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -112,32 +112,17 @@ fn import_all(
     paths: &[PathBuf],
     log_pattern: Option<&Regex>,
 ) -> anyhow::Result<Vec<Result<Recording, ImportError>>> {
-    let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::with_capacity(paths.len()));
-    let work = || {
-        while let Some((number, path)) = next_path(paths, &next) {
-            let result = import::import_path_with(path, log_pattern, &Progress::default());
-            results.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
-        }
-    };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(paths.len());
-    thread::scope(|scope| {
-        for number in 0..threads {
-            thread::Builder::new()
-                .name(format!("import {number}"))
-                .spawn_scoped(scope, work)
-                .context(t!("no thread could be started"))?;
-        }
-        Ok::<(), anyhow::Error>(())
-    })?;
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    import::in_parallel("import", threads, paths, |at, path| {
+        let result = import::import_path_with(path, log_pattern, &Progress::default());
+        results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+        ControlFlow::Continue(())
+    })
+    .context(t!("no thread could be started"))?;
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|&(number, _)| number);
     Ok(results.into_iter().map(|(_, result)| result).collect())
-}
-
-fn next_path<'a>(paths: &'a [PathBuf], next: &AtomicUsize) -> Option<(usize, &'a Path)> {
-    let number = next.fetch_add(1, Ordering::Relaxed);
-    paths.get(number).map(|path| (number, path.as_path()))
 }
 
 fn set_offsets(session: &Session, opened: &mut [Opened], offsets: &[Offset]) -> anyhow::Result<()> {

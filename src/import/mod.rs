@@ -12,6 +12,7 @@ mod memory_summary_table;
 mod memory_timeline;
 mod nvidia_smi;
 mod oom_message;
+mod parallel;
 mod progress;
 mod py_spy;
 mod snapshot;
@@ -23,6 +24,7 @@ mod wall_time;
 pub use detect::{Head, expand_paths, import, import_path, import_path_with, is_process_file};
 pub use error::ImportError;
 pub use input::{Inflated, Input};
+pub use parallel::in_parallel;
 pub use progress::Progress;
 pub use training_log::import_with_pattern;
 

@@ -122,7 +122,7 @@ pub(crate) fn link(index: &Index, link: &model::Link) -> Link {
 
 /// The processes that a query looks at, the worst first. `findings` are those of the query.
 fn processes(index: &Index, query: &Query, findings: &[analysis::findings::Finding]) -> Vec<Process> {
-    let summaries = analysis::compare_processes(index, query, findings);
+    let summaries = analysis::compare_processes(index, query, Some(findings));
     let mut processes: Vec<Process> = summaries.iter().map(|summary| process(index, summary)).collect();
     rank_processes(&mut processes);
     processes

@@ -3,8 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::words::{
-    apart_rows, clock_text, group_label, has_allocations, link_text, notes, per_step_text, spans, stands_out,
-    steps_text, sure_text, total_rows,
+    apart_rows, clock_text, foremost, group_label, has_allocations, link_text, notes, per_step_text, spans,
+    stands_out, steps_text, sure_text, total_rows,
 };
 use super::{Allocation, Finding, Group, Process, Report, chart};
 use crate::analysis::label_words;
@@ -248,9 +248,7 @@ fn group_rows(group: &Group, all_bytes: u64) -> Markup {
 }
 
 fn processes(report: &Report) -> Markup {
-    // Those that stand out need not come first: some do by their peak alone. The others are a click away.
-    let is_seen = |&(at, process): &(usize, &Process)| at < MAX_PROCESSES || process.is_outlier;
-    let (seen, folded): (Vec<_>, Vec<_>) = report.processes.iter().enumerate().partition(is_seen);
+    let (seen, folded) = foremost(report, MAX_PROCESSES);
     html! {
         @if report.processes.len() > 1 {
             section {
@@ -271,7 +269,7 @@ fn processes(report: &Report) -> Markup {
     }
 }
 
-fn process_table(processes: &[(usize, &Process)]) -> Markup {
+fn process_table(processes: &[&Process]) -> Markup {
     html! {
         table {
             thead {
@@ -284,7 +282,7 @@ fn process_table(processes: &[(usize, &Process)]) -> Markup {
                     th { (t!("first finding")) }
                 }
             }
-            tbody { @for (_, process) in processes { (process_row(process)) } }
+            tbody { @for process in processes { (process_row(process)) } }
         }
     }
 }

@@ -5,10 +5,10 @@
 use std::fmt::Write as _;
 
 use super::words::{
-    apart_rows, clock_text, group_label, has_allocations, link_text, notes, per_step_text, spans, stands_out,
-    steps_text, sure_text, total_rows,
+    apart_rows, clock_text, foremost, group_label, has_allocations, link_text, notes, per_step_text, spans,
+    stands_out, steps_text, sure_text, total_rows,
 };
-use super::{Finding, Group, Process, Report};
+use super::{Finding, Group, Report};
 use crate::analysis::label_words;
 use crate::model::time::format_unix;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
@@ -185,9 +185,8 @@ fn processes(out: &mut String, report: &Report) {
     let _ = writeln!(out, "### {}\n", t!("Processes"));
     out.push_str(t!("| process | kept | count | growth per step | peak | first finding |"));
     out.push_str("\n| --- | ---: | ---: | ---: | ---: | --- |\n");
-    let is_listed = |(at, process): &(usize, &Process)| *at < MAX_PROCESSES || process.is_outlier;
-    let listed: Vec<_> = report.processes.iter().enumerate().filter(is_listed).collect();
-    for (_, process) in &listed {
+    let (listed, left_out) = foremost(report, MAX_PROCESSES);
+    for process in listed {
         let strong = if process.is_outlier { "**" } else { "" };
         let _ = writeln!(
             out,
@@ -201,12 +200,11 @@ fn processes(out: &mut String, report: &Report) {
             escape(process.finding.as_deref().unwrap_or_default())
         );
     }
-    let more = report.processes.len() - listed.len();
-    if more > 0 {
+    if !left_out.is_empty() {
         let _ = writeln!(
             out,
             "| {} | | | | | |",
-            t!("{count} more, which don't stand out", count = format_count(more as u64))
+            t!("{count} more, which don't stand out", count = format_count(left_out.len() as u64))
         );
     }
     out.push('\n');

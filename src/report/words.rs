@@ -15,6 +15,14 @@ const OUT_OF_MEMORY: &str = "oom";
 /// Clocks that show a date are off by a zone, or a day or two by a wrong setting.
 const MAX_OFFSET_NS: u64 = 3 * 86_400 * 1_000_000_000;
 
+/// The processes that a short table shows, the first so many and all that stand out, and those that it leaves out. Those
+/// that stand out need not come first: some do by their peak alone.
+pub fn foremost(report: &Report, most: usize) -> (Vec<&Process>, Vec<&Process>) {
+    let (first, rest) = report.processes.split_at(most.min(report.processes.len()));
+    let (outliers, others): (Vec<_>, Vec<_>) = rest.iter().partition(|process| process.is_outlier);
+    (first.iter().chain(outliers).collect(), others)
+}
+
 /// By what a process stands out from the others, if it does: `stands out by growth, peak`.
 pub fn stands_out(process: &Process) -> Option<String> {
     let names = process.outlier_by.iter().map(|name| match name.as_str() {

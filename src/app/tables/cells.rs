@@ -7,6 +7,8 @@ use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sorting::Sort;
 use crate::app::state::Looks;
+use crate::model::{format_bytes, format_count};
+use crate::report::Totals;
 use crate::text::{say, t};
 
 /// A column that can be hidden.
@@ -126,6 +128,15 @@ pub fn header<C: PartialEq + Copy>(ui: &mut Ui, text: &str, sort: Sort<C>, colum
     ui.add(button)
         .accessible_name(t!("Sort by {column}{order}", column = text.to_lowercase(), order))
         .clicked()
+}
+
+/// How many bytes in how many allocations.
+pub fn total(totals: impl Into<Totals>) -> String {
+    let totals = totals.into();
+    match totals.count {
+        0 => t!("none").to_owned(),
+        count => t!("{size} in {count}", size = format_bytes(totals.bytes), count = format_count(count)),
+    }
 }
 
 /// A figure, to the right.

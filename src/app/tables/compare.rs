@@ -3,7 +3,7 @@
 use egui::Ui;
 
 use super::cells::{self, Spec};
-use crate::analysis::{Difference, Totals, label_words};
+use crate::analysis::{Difference, label_words};
 use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sides::Side;
@@ -118,13 +118,6 @@ fn sides(ui: &mut Ui, scene: &mut Scene<'_>) {
     }
 }
 
-fn total(totals: Totals) -> String {
-    match totals.count {
-        0 => t!("none").to_owned(),
-        count => t!("{size} in {count}", size = format_bytes(totals.bytes), count = format_count(count)),
-    }
-}
-
 /// The cells of a row.
 fn texts(difference: &Difference) -> [String; 5] {
     let count = difference.delta_count();
@@ -132,8 +125,8 @@ fn texts(difference: &Difference) -> [String; 5] {
     [
         format_delta_bytes(difference.delta_bytes()),
         if count == 0 { "0".to_owned() } else { format!("{sign}{}", format_count(count.unsigned_abs())) },
-        total(difference.after.totals),
-        total(difference.before.totals),
+        cells::total(difference.after.totals),
+        cells::total(difference.before.totals),
         difference.call_site.clone(),
     ]
 }

@@ -89,7 +89,8 @@ fn progress(ui: &mut Ui, survey: &Survey, commands: &mut Vec<Command>) {
             commands.push(Command::StopSurvey);
         }
     }
-    ui.label(match (survey.done == survey.files.ranks.len(), survey.outliers) {
+    let outliers = survey.rows.iter().filter(|row| row.is_outlier()).count();
+    ui.label(match (survey.done == survey.files.ranks.len(), outliers) {
         (true, 0) => t!("None of {all} ranks stand out.", all),
         (true, count) => {
             t!("{count} of {all} ranks stand out.", count = format_count(count as u64), all)
@@ -255,14 +256,10 @@ fn texts(row: &Row) -> [String; 7] {
         let empty = String::new;
         return [row.name.clone(), empty(), empty(), empty(), empty(), empty(), row.finding().to_owned()];
     };
-    let kept = process.survivors;
     [
         row.name.clone(),
         process.growth_per_step_bytes.map(format_delta_bytes).unwrap_or_default(),
-        match kept.count {
-            0 => t!("none").to_owned(),
-            count => t!("{size} in {count}", size = format_bytes(kept.bytes), count = format_count(count)),
-        },
+        cells::total(process.survivors),
         process.peak_bytes.map(format_bytes).unwrap_or_default(),
         format_count(process.allocations),
         if process.steps > 0 { format_count(process.steps) } else { String::new() },
