@@ -12,7 +12,7 @@ minutes=${1:-20}
 program=${2:-target/release/vramscope}
 
 folder=$(mktemp -d)
-exec 3< <(exec Xvfb -displayfd 1 -screen 0 1280x860x24 -nolisten tcp 2>/dev/null)
+exec 3< <(exec Xvfb -displayfd 1 -screen 0 1280x860x24 -nolisten tcp -noreset 2>/dev/null)
 server=$!
 read -r number <&3
 export DISPLAY=:$number HOME=$folder XDG_RUNTIME_DIR=$folder LIBGL_ALWAYS_SOFTWARE=1

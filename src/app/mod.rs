@@ -102,11 +102,18 @@ pub fn run(paths: Vec<PathBuf>, language: Option<Language>) -> anyhow::Result<()
         Ok(Box::new(Window(app)) as Box<dyn eframe::App>)
     };
     eframe::run_native("vramscope", options, Box::new(start)).map_err(|error| {
+        let error = error.to_string();
         anyhow::anyhow!(t!(
             "the window can't be shown ({error}); `vramscope report FILE...` needs none",
-            error
+            error = cause_of(&error)
         ))
     })
+}
+
+/// An error of winit without the line of its source file, which it puts first (`os error at src/a.rs:7: no server`).
+fn cause_of(error: &str) -> &str {
+    let after_the_line = error.split_once(".rs:").and_then(|(_, line)| line.split_once(": "));
+    after_the_line.map_or(error, |(_, cause)| cause)
 }
 
 /// When files were last written to, as far as the system tells.
