@@ -311,6 +311,13 @@ fn recordings_have_the_first_finding_that_their_script_earns() {
                 let is_there = place.is_empty() || first.call_sites.first().is_some_and(|site| site == place);
                 kinds.contains(&first.kind) && is_there
             });
+            // The log and the snapshot of a process tell of one fragmentation, of one cache.
+            for (nth, finding) in found.iter().enumerate() {
+                let is_one = ["fragmentation", "cache_only"].contains(&finding.kind) && name != "ddp";
+                if is_one && found[..nth].iter().any(|other| other.kind == finding.kind) {
+                    wrong.push(format!("{name}: {} twice", finding.kind));
+                }
+            }
             if !is_right {
                 let first = found.first().map(|first| (first.kind, first.call_sites.clone()));
                 wrong.push(format!("{name}: {first:?}"));

@@ -6,6 +6,7 @@ use vramscope::analysis::{FreeBy, GroupBy, Index, Query, Selection};
 use vramscope::model::TimeRange;
 use vramscope::report::{self, Format, Options, Redactor, Replacement, Report};
 
+use crate::cli::done;
 use crate::support::{open_index, root, sample};
 
 /// The formats that are read as text.
@@ -209,4 +210,31 @@ fn pictures_show_the_view() {
     for curve in [[0x2f, 0x7d, 0xe1], [0xd9, 0x73, 0x1a]] {
         assert!(has(curve) > 1000, "{curve:?}: {}", has(curve));
     }
+}
+
+/// The fixture's first steps are lost: a headline that adds up the rest must say so.
+#[test]
+fn a_range_whose_beginning_is_lost_says_so_in_the_summary() {
+    let Some(folder) = crate::support::recording("ring_truncated") else { return };
+    let folder = folder.display().to_string();
+    let summary = |from: &str| {
+        let text = done(&["report", &folder, "--from", from, "--to", "step:58", "--format", "json"]);
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["summary"].as_str().unwrap().to_owned()
+    };
+    assert!(summary("step:8").contains("the events of 52 steps are lost"), "{}", summary("step:8"));
+    assert!(!summary("step:54").contains("lost"), "{}", summary("step:54"));
+}
+
+#[test]
+fn an_error_without_figures_has_none_made_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("train.log");
+    let line = "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB";
+    std::fs::write(
+        &log,
+        format!("step 1 memory_allocated: 691.6 MiB\nstep 2 memory_allocated: 691.6 MiB\n{line}\n"),
+    )
+    .unwrap();
+    let text = done(&["report", &log.display().to_string(), "--format", "md"]);
+    assert!(text.contains("20.00 MiB were asked for") && !text.contains("with 0 B"), "{text}");
 }

@@ -90,7 +90,8 @@ pub struct Group {
     pub stack: (ProcessId, StackId),
     /// The first and the last step's number.
     pub steps: Option<(i64, i64)>,
-    /// Bytes for each step from the first to the last; 0 when steps are not known.
+    /// How much each step adds from the first to the last, by how often one does; 0 when a single step did, or steps are not
+    /// known.
     pub per_step_bytes: u64,
     /// The rows, in the order they came.
     pub rows: GroupRows,
@@ -159,7 +160,7 @@ pub fn group(index: &Index, rows: &[RowRef], by: GroupBy) -> Vec<Group> {
             |tallies, (members, rows)| {
                 let mut total = Sum::NONE;
                 for &cell in members {
-                    total.merge(&sums[cell]);
+                    total.join(&sums[cell]);
                     if matches!(cells, Cells::Kinds) {
                         tallies.add_kind(index, cell as u32, sums[cell].bytes);
                     }
@@ -184,16 +185,63 @@ struct Sum {
     bytes: u64,
     first_step: i64,
     last_step: i64,
+    /// In how many steps; of several cells, in how many of them that comes most often.
+    step_count: u64,
+    /// The step that was counted last.
+    counted_step: i64,
 }
 
 impl Sum {
-    const NONE: Self = Self { count: 0, bytes: 0, first_step: i64::MAX, last_step: i64::MIN };
+    const NONE: Self = Self {
+        count: 0,
+        bytes: 0,
+        first_step: i64::MAX,
+        last_step: i64::MIN,
+        step_count: 0,
+        counted_step: i64::MIN,
+    };
 
-    fn merge(&mut self, other: &Self) {
+    fn add(&mut self, size_bytes: u64, step: Option<i64>) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(size_bytes);
+        if let Some(step) = step {
+            self.first_step = self.first_step.min(step);
+            self.last_step = self.last_step.max(step);
+            // Rows come in the order of time, and steps with them.
+            self.step_count += u64::from(self.counted_step != step);
+            self.counted_step = step;
+        }
+    }
+
+    /// Takes in the same cell's rows that follow.
+    fn follow(&mut self, next: &Self) {
+        let is_shared = next.step_count > 0 && self.counted_step == next.first_step;
+        let step_count = self.step_count + next.step_count - u64::from(is_shared);
+        let counted_step = if next.step_count > 0 { next.counted_step } else { self.counted_step };
+        self.join(next);
+        (self.step_count, self.counted_step) = (step_count, counted_step);
+    }
+
+    /// Takes in another cell.
+    fn join(&mut self, other: &Self) {
         self.count += other.count;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.first_step = self.first_step.min(other.first_step);
         self.last_step = self.last_step.max(other.last_step);
+        self.step_count = self.step_count.max(other.step_count);
+    }
+
+    fn steps(&self) -> Option<(i64, i64)> {
+        (self.first_step <= self.last_step).then_some((self.first_step, self.last_step))
+    }
+
+    /// Bytes for each step. Each step that allocates stands for the steps until the next one does: what every fourth step
+    /// adds is spread over four. What one step did has no rate, however large it is.
+    fn per_step_bytes(&self) -> u64 {
+        let Some((first, last)) = self.steps().filter(|(first, last)| first < last) else { return 0 };
+        let count = u128::from(self.step_count.max(2));
+        let span = u128::from(last.abs_diff(first));
+        u64::try_from(u128::from(self.bytes) * (count - 1) / (span * count)).unwrap_or(u64::MAX)
     }
 }
 
@@ -306,12 +354,8 @@ impl Cells {
             for (offset, row) in rows.iter().enumerate() {
                 let process = index.session.process(row.process);
                 let sum = &mut sums[self.cell(index, nth * CHUNK_ROWS + offset, *row)];
-                sum.count += 1;
-                sum.bytes = sum.bytes.saturating_add(process.allocations.size_bytes[row.row as usize]);
-                if let Some(step) = process.steps.get(process.allocations.step[row.row as usize] as usize) {
-                    sum.first_step = sum.first_step.min(step.number);
-                    sum.last_step = sum.last_step.max(step.number);
-                }
+                let step = process.steps.get(process.allocations.step[row.row as usize] as usize);
+                sum.add(process.allocations.size_bytes[row.row as usize], step.map(|step| step.number));
             }
             sums
         };
@@ -319,7 +363,7 @@ impl Cells {
             if a.is_empty() {
                 return b;
             }
-            a.iter_mut().zip(&b).for_each(|(a, b)| a.merge(b));
+            a.iter_mut().zip(&b).for_each(|(a, b)| a.follow(b));
             a
         };
         // Each chunk's sums take room for every cell: many cells (as many sizes as rows) are summed in one go.
@@ -491,7 +535,6 @@ fn summarize(
         (GroupBy::Step, _) => format!("step {}", number as i64),
         (GroupBy::Size, _) => format_bytes_exact(number),
     };
-    let steps = (total.first_step <= total.last_step).then_some((total.first_step, total.last_step));
     Group {
         key,
         count: total.count,
@@ -499,8 +542,8 @@ fn summarize(
         call_site,
         ops: ops.iter().take(MAX_OPS).map(|&(label, _)| index.label(label).to_owned()).collect(),
         stack,
-        steps,
-        per_step_bytes: steps.map_or(0, |(low, high)| total.bytes / (high - low + 1).unsigned_abs().max(1)),
+        steps: total.steps(),
+        per_step_bytes: total.per_step_bytes(),
         rows,
     }
 }
@@ -515,5 +558,42 @@ fn stack_key(index: &Index, (process, stack): (ProcessId, StackId)) -> String {
             if innermost == call_site { innermost } else { format!("{innermost} < {call_site}") }
         }
         None => call_site.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sum;
+
+    fn per_step(steps: &[i64]) -> u64 {
+        let mut sum = Sum::NONE;
+        steps.iter().for_each(|&step| sum.add(100, Some(step)));
+        sum.per_step_bytes()
+    }
+
+    #[test]
+    fn what_comes_every_fourth_step_is_spread_over_four() {
+        assert_eq!(per_step(&[0, 1, 2, 3]), 100);
+        assert_eq!(per_step(&[3, 7, 11]), 25);
+        assert_eq!(per_step(&[11, 15]), 25);
+        assert_eq!(per_step(&[11, 11, 15, 15]), 50);
+    }
+
+    /// Optimizer state is made in one step: a rate would make it the worst leak of all.
+    #[test]
+    fn what_one_step_made_has_no_rate() {
+        assert_eq!(per_step(&[]), 0);
+        assert_eq!(per_step(&[5, 5, 5]), 0);
+    }
+
+    #[test]
+    fn parts_of_a_cell_count_each_step_once() {
+        let mut parts = [Sum::NONE; 3];
+        [3, 7, 7].into_iter().for_each(|step| parts[0].add(100, Some(step)));
+        parts[1].add(100, None);
+        [7, 11].into_iter().for_each(|step| parts[2].add(100, Some(step)));
+        let mut whole = Sum::NONE;
+        parts.iter().for_each(|part| whole.follow(part));
+        assert_eq!((whole.count, whole.step_count, whole.steps()), (6, 3, Some((3, 11))));
     }
 }

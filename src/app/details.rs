@@ -207,7 +207,9 @@ fn group(ui: &mut Ui, scene: &mut Scene<'_>, group: &Group) {
             t!("Steps"),
             if first == last { first.to_string() } else { t!("{first} to {last}", first, last) },
         ));
-        facts.push((t!("Per step"), format_bytes(group.per_step_bytes)));
+        if group.per_step_bytes > 0 {
+            facts.push((t!("Per step"), format_bytes(group.per_step_bytes)));
+        }
     }
     facts.push((t!("Ops"), group.ops.iter().map(|op| label_words(op)).collect::<Vec<_>>().join(", ")));
     table(ui, scene, "group facts", &facts);

@@ -35,6 +35,10 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
     let place = words::range_label(index, query.selection, query.range);
     let label = options.range_label.clone().unwrap_or_else(|| place.clone());
     let findings = analysis::findings::findings(index, query);
+    let is_lost = |finding: &&analysis::findings::Finding| {
+        finding.kind == "history_truncated" && query.range.start_ns < finding.range.start_ns
+    };
+    let lost = findings.iter().find(is_lost).map(|finding| finding.title.clone());
     let mut report = Report {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -73,6 +77,10 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         steps: steps(index, query.selection),
     };
     report.summary = words::summary(&report, &place);
+    if let Some(lost) = lost.filter(|lost| !report.summary.contains(lost.as_str())) {
+        // Figures of a range of which a part is not known must not be read without that.
+        report.summary += &t!(". {sentence}", sentence = lost);
+    }
     if !options.redact && !options.redact_code {
         return report;
     }

@@ -259,7 +259,7 @@ pub struct GroupSteps {
     pub first: i64,
     /// The last step's number.
     pub last: i64,
-    /// Bytes for each step from the first to the last.
+    /// How much each step adds from the first to the last; 0 when a single step did.
     pub per_step_bytes: u64,
 }
 

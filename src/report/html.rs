@@ -3,8 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::words::{
-    apart_rows, clock_text, foremost, group_label, has_allocations, link_text, notes, per_step_text, spans,
-    stands_out, steps_text, sure_text, total_rows,
+    apart_rows, clock_text, foremost, group_label, group_rate, has_allocations, link_text, notes,
+    per_step_text, spans, stands_out, steps_text, sure_text, total_rows,
 };
 use super::{Allocation, Finding, Group, Process, Report, chart};
 use crate::analysis::label_words;
@@ -229,7 +229,7 @@ fn group_rows(group: &Group, all_bytes: u64) -> Markup {
                 }
                 td.number title=(format_bytes_exact(group.bytes)) { (format_bytes(group.bytes)) }
                 td.number { (format_count(group.count)) }
-                td.number { @if let Some(steps) = group.steps { (format_bytes(steps.per_step_bytes)) } }
+                td.number { (group_rate(group)) }
                 td.time { @if let Some(steps) = group.steps { (steps_text(steps)) } }
                 td.mono { (group.ops.iter().map(|op| label_words(op)).collect::<Vec<_>>().join(", ")) }
             }

@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use super::words::{
-    apart_rows, clock_text, foremost, group_label, has_allocations, link_text, notes, per_step_text, spans,
-    stands_out, steps_text, sure_text, total_rows,
+    apart_rows, clock_text, foremost, group_label, group_rate, has_allocations, link_text, notes,
+    per_step_text, spans, stands_out, steps_text, sure_text, total_rows,
 };
 use super::{Finding, Group, Report};
 use crate::analysis::label_words;
@@ -148,7 +148,7 @@ fn groups(out: &mut String, report: &Report) {
     );
     out.push_str("| --- | ---: | ---: | ---: | --- | --- |\n");
     for group in report.groups.iter().take(MAX_GROUPS) {
-        let per_step = group.steps.map(|steps| format_bytes(steps.per_step_bytes)).unwrap_or_default();
+        let per_step = group_rate(group);
         let ops: Vec<String> = group.ops.iter().take(3).map(|op| code(&label_words(op))).collect();
         let _ = writeln!(
             out,

@@ -169,6 +169,12 @@ fn nothing_kept(report: &Report, place: &str) -> String {
     }
 }
 
+/// What a group's steps add each; nothing of what a single step made.
+pub(super) fn group_rate(group: &super::Group) -> String {
+    let per_step_bytes = group.steps.map(|steps| steps.per_step_bytes).filter(|&bytes| bytes > 0);
+    per_step_bytes.map(format_bytes).unwrap_or_default()
+}
+
 /// Whether there is anything that could be kept: logs alone tell curves only.
 pub(super) fn has_allocations(report: &Report) -> bool {
     report.processes.iter().any(|process| process.allocations > 0)

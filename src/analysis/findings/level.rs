@@ -44,8 +44,13 @@ pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
     );
     finding.confirm =
         t!("Record for longer, over an epoch's end and a validation, if growth is rare.").to_owned();
-    finding.evidence =
-        curves.iter().take(5).map(|growth| t!("{sentence}.", sentence = growth.describe())).collect();
+    // A curve of three printed figures says nothing beside one that is long enough.
+    let tell = curves.iter().filter(|growth| growth.floor.shape != Shape::TooShort);
+    for sentence in tell.map(|growth| t!("{sentence}.", sentence = growth.describe())) {
+        if finding.evidence.len() < 5 && !finding.evidence.contains(&sentence) {
+            finding.evidence.push(sentence);
+        }
+    }
     finding.range = context.recorded().unwrap_or(context.query.range);
     found.push(finding);
 }

@@ -199,13 +199,13 @@ fn of_logs(context: &Context<'_>, found: &mut Vec<Finding>) {
     for source in &context.session().sources {
         let Some(marker) = source.recording.markers.iter().find(|marker| is_oom(marker)) else { continue };
         let figures = figures(marker);
-        let asked = figures.requested.map_or_else(String::new, |bytes| {
-            t!(
-                ": {bytes} were asked for with {allocated} allocated",
-                bytes = format_bytes(bytes),
-                allocated = format_bytes(figures.allocated.unwrap_or(0))
-            )
-        });
+        let asked = match (figures.requested.map(format_bytes), figures.allocated.map(format_bytes)) {
+            (Some(bytes), Some(allocated)) => {
+                t!(": {bytes} were asked for with {allocated} allocated", bytes, allocated)
+            }
+            (Some(bytes), None) => t!(": {bytes} were asked for", bytes),
+            (None, _) => String::new(),
+        };
         let mut finding = Finding::new(
             "oom",
             Severity::Error,

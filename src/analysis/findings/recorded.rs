@@ -3,7 +3,7 @@
 use super::super::{BeatUnit, Totals};
 use super::strands::ProcessFacts;
 use super::{Context, Finding, Severity, advice};
-use crate::model::{BEFORE_NS, NEVER_NS, SourceKind, format_bytes, format_count};
+use crate::model::{BEFORE_NS, NEVER_NS, SourceKind, TimeRange, format_bytes, format_count};
 use crate::text::{say, t};
 
 /// Frees without an alloc from which on events must have been lost.
@@ -70,7 +70,8 @@ fn truncated(context: &Context<'_>, facts: &ProcessFacts<'_>, found: &mut Vec<Fi
     if let (Some(first), true) = (steps.get(steps_before), steps_before > 0) {
         finding.evidence.push(t!("The first event lies in step {number}.", number = first.number));
     }
-    finding.range = facts.process.recorded;
+    // From the first event on, so that whoever looks at what lies before it can be told.
+    finding.range = TimeRange::new(first_ns, facts.process.recorded.end_ns.max(first_ns));
     found.push(finding);
 }
 

@@ -14,9 +14,13 @@ const MIN_GAP_SHARE: f64 = 0.15;
 const MIN_CACHE_BYTES: i64 = 128 << 20;
 
 pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
-    let reserved: Vec<&Growth> =
+    let reserved_curves: Vec<&Growth> =
         context.growths.iter().filter(|growth| growth.quantity == Quantity::Reserved).collect();
-    for reserved in reserved {
+    for &reserved in &reserved_curves {
+        // What a log printed of a process is known exactly from what the process recorded itself.
+        if reserved.process.is_none() && is_recorded(&reserved_curves, reserved) {
+            continue;
+        }
         let allocated = context.growths.iter().find(|growth| {
             growth.quantity == Quantity::Allocated
                 && growth.process == reserved.process
@@ -35,6 +39,15 @@ pub(super) fn find(context: &Context<'_>, found: &mut Vec<Finding>) {
             found.push(finding);
         }
     }
+}
+
+/// Whether a process's own curve tells of most of the time that a log's does.
+fn is_recorded(curves: &[&Growth], log: &Growth) -> bool {
+    let Some(log) = log.span() else { return false };
+    curves.iter().filter(|curve| curve.process.is_some()).filter_map(|curve| curve.span()).any(|own| {
+        let shared_ns = own.end_ns.min(log.end_ns).saturating_sub(own.start_ns.max(log.start_ns));
+        shared_ns > log.duration_ns() / 2
+    })
 }
 
 /// The beats that both curves have: (reserved, allocated).
@@ -91,7 +104,8 @@ fn fragmentation(
     if !is_fragmented {
         return None;
     }
-    let need_rise = reserved_rise - grown;
+    let last_gap = gaps[gaps.len() - 1];
+    let need_rise = reserved_rise - (last_gap - early_gap);
     let whose = facts.map_or_else(String::new, |facts| context.whose(facts));
     let unit = reserved.rhythm.unit.label();
     let mut finding = Finding::new(
@@ -107,14 +121,14 @@ fn fragmentation(
         ),
         advice::FRAGMENTATION,
     );
-    finding.bytes = late_gap.max(0) as u64;
+    finding.bytes = last_gap.max(0) as u64;
     finding.per_step_bytes = (grown / (pairs.len() - warm_up).max(1) as i64).max(0) as u64;
     finding.evidence = vec![
         t!(
             "Reserved minus the highest allocated so far: {early} after {when}, {late} at the end.",
             early = format_bytes(early_gap as u64),
             when = reserved.rhythm.unit.numbered(reserved.rhythm.number(first.0.beat)),
-            late = format_bytes(late_gap.max(0) as u64)
+            late = format_bytes(last_gap.max(0) as u64)
         ),
         t!(
             "Allocated at the end of a {unit} is {shape}: from {from} to {to}.",

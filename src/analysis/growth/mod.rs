@@ -72,6 +72,12 @@ impl Growth {
         TimeRange { start_ns, end_ns: if leave_out { end.start_ns } else { end.end_ns } }
     }
 
+    /// From its first beat to its last.
+    pub fn span(&self) -> Option<TimeRange> {
+        let (first, last) = (self.beats.first()?, self.beats.last()?);
+        Some(self.rhythm.range_of(first.beat).union(self.rhythm.range_of(last.beat)))
+    }
+
     /// Growth in bytes for each beat.
     pub fn per_beat_bytes(&self) -> i64 {
         self.leading().per_beat_bytes.round() as i64
@@ -248,6 +254,12 @@ pub fn suggest(index: &Index, selection: Selection) -> Vec<Suggestion> {
     let growths = growths(index, selection);
     // Beside the allocator's own curves, the driver's say something new only by what they don't share.
     let has_allocator = growths.iter().any(|growth| growth.quantity == Quantity::Allocated);
+    // What a log tells of another time, or put there by mistake, can't be looked into.
+    let recorded: Vec<TimeRange> = selection
+        .processes(&index.session)
+        .map(|id| index.session.process(id).recorded)
+        .filter(|range| range.duration_ns() > 0)
+        .collect();
     let mut ranked: Vec<(usize, Suggestion)> = growths
         .iter()
         .filter(|growth| growth.leading().shape.is_growth())
@@ -283,6 +295,9 @@ pub fn suggest(index: &Index, selection: Selection) -> Vec<Suggestion> {
             Some((rank, Suggestion { range: growth.range(), bytes, label }))
         })
         .filter(|(_, suggestion)| suggestion.range.duration_ns() > 0)
+        .filter(|(_, Suggestion { range, .. })| {
+            recorded.is_empty() || recorded.iter().any(|recorded| recorded.overlaps(*range))
+        })
         .collect();
     ranked.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.bytes.cmp(&a.1.bytes)));
     let mut suggestions: Vec<Suggestion> = ranked.into_iter().map(|(_, suggestion)| suggestion).collect();
