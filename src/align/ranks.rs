@@ -1,6 +1,6 @@
 //! Many ranks: their files told apart by their paths, so that they can be opened rank by rank.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::rank_from_path;
@@ -43,7 +43,7 @@ pub struct Rank {
 pub struct RankFiles {
     /// The ranks, in their order.
     pub ranks: Vec<Rank>,
-    /// Logs that belong to no rank.
+    /// Logs of all ranks.
     pub logs: Vec<PathBuf>,
 }
 
@@ -71,12 +71,27 @@ impl RankFiles {
         if by_owner.len() < 2 || !(are_many || is_wanted) {
             return None;
         }
+        let mut owners_below: BTreeMap<&Path, BTreeSet<&Owner>> = BTreeMap::new();
+        for (owner, files) in &by_owner {
+            for folder in files.iter().flat_map(|file| file.ancestors().skip(1)) {
+                owners_below.entry(folder).or_default().insert(owner);
+            }
+        }
+        // A log of a rank names it, or else lies with the files of those whose log it is: beside them or above.
+        let owners_of = |log: &Path| -> Vec<Owner> {
+            let named = rank_from_path(log).map(Owner::Rank).filter(|rank| by_owner.contains_key(rank));
+            let near = || log.ancestors().skip(1).find_map(|folder| owners_below.get(folder));
+            named.map_or_else(|| near().into_iter().flatten().copied().cloned().collect(), |rank| vec![rank])
+        };
+        let owned: Vec<(&PathBuf, Vec<Owner>)> = logs.into_iter().map(|log| (log, owners_of(log))).collect();
         let mut shared = Vec::new();
-        for path in logs {
-            let rank = rank_from_path(path).map(Owner::Rank);
-            match rank.and_then(|rank| by_owner.get_mut(&rank)) {
-                Some(files) => files.push(path.clone()),
-                None => shared.push(path.clone()),
+        for (log, owners) in owned {
+            if owners.is_empty() || owners.len() == by_owner.len() {
+                shared.push(log.clone());
+                continue;
+            }
+            for owner in owners {
+                by_owner.entry(owner).or_default().push(log.clone());
             }
         }
         let ranks = by_owner.into_iter().map(|(owner, files)| Rank { name: owner.name(), files }).collect();
@@ -131,5 +146,29 @@ mod tests {
         let cycles: Vec<PathBuf> =
             (0..40).map(|cycle| format!("log/host_42.{cycle}.pickle").into()).collect();
         assert_eq!(RankFiles::of(&cycles, is_process_file, false), None);
+    }
+    /// Runs side by side are no ranks of one: the log of one says nothing of the others.
+    #[test]
+    fn logs_go_to_whose_files_they_lie_with() {
+        let is_process_file = |path: &Path| path.extension().is_some_and(|extension| extension == "pickle");
+        let paths = [
+            "all/gpu.csv",
+            "all/a/snapshot.pickle",
+            "all/a/train.log",
+            "all/b/snapshot_rank0.pickle",
+            "all/b/snapshot_rank1.pickle",
+            "all/b/logs/train.log",
+            "all/b/logs/rank1.log",
+        ];
+        let paths: Vec<PathBuf> = paths.map(PathBuf::from).to_vec();
+        let files = RankFiles::of(&paths, is_process_file, true).expect("wanted");
+        assert_eq!(files.logs, [PathBuf::from("all/gpu.csv")]);
+        let logs = |name: &str| -> Vec<&str> {
+            let rank = files.ranks.iter().find(|rank| rank.name == name).expect("it is there");
+            rank.files[1..].iter().filter_map(|path| path.to_str()).collect()
+        };
+        assert_eq!(logs("a"), ["all/a/train.log"]);
+        assert_eq!(logs("rank 0"), ["all/b/logs/train.log"]);
+        assert_eq!(logs("rank 1"), ["all/b/logs/train.log", "all/b/logs/rank1.log"]);
     }
 }

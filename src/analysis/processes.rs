@@ -59,23 +59,30 @@ fn allocated(process: &Process, selection: Selection) -> impl Iterator<Item = &S
 const MIN_FITTED_BEATS: usize = 12;
 
 /// The slope of what stays after each step, so that neither warm-up nor a single jump counts as growth. Of few steps the
-/// change from their start to their end, but for the run's first step, which sets up.
+/// change of what stays, but for the run's first step, which sets up.
 fn growth_per_step(index: &Index, id: ProcessId, selection: Selection, range: TimeRange) -> Option<i64> {
     let rhythm = growth::rhythm_of(index, id)?;
     let slope = |series: &Series| {
         let beats = growth::beats(series, &rhythm);
-        let inside = |beat: &&growth::Beat| range.contains(rhythm.range_of(beat.beat).start_ns);
-        let inside: Vec<&growth::Beat> = beats.iter().filter(inside).collect();
-        if inside.len() >= MIN_FITTED_BEATS {
-            let (numbers, floors): (Vec<i64>, Vec<i64>) =
-                inside.iter().map(|beat| (rhythm.number(beat.beat), beat.floor_bytes)).unzip();
+        let is_inside = |beat: &&growth::Beat| range.contains(rhythm.range_of(beat.beat).start_ns);
+        let inside = beats.iter().filter(is_inside).count();
+        let first = beats.iter().position(|beat| is_inside(&beat)).unwrap_or(0);
+        if inside >= MIN_FITTED_BEATS {
+            let (numbers, floors): (Vec<i64>, Vec<i64>) = beats[first..first + inside]
+                .iter()
+                .map(|beat| (rhythm.number(beat.beat), beat.floor_bytes))
+                .unzip();
             return Some(growth::trend(&floors, &numbers).per_beat_bytes.round() as i64);
         }
-        let sets_up = inside.len() > 1 && inside[0].beat == 0;
-        let inside = &inside[usize::from(sets_up)..];
-        let start_ns = if sets_up { rhythm.range_of(inside[0].beat).start_ns } else { range.start_ns };
-        let start = series.at(start_ns).or_else(|| series.bytes.first().copied())?;
-        Some(series.at(range.end_ns)?.saturating_sub(start) / inside.len().max(1) as i64)
+        // What a beat adds is in the floor of the next one.
+        let sets_up = first == 0 && inside > 1;
+        let last = (first + inside).min(beats.len().saturating_sub(1));
+        if let [before, .., after] = beats.get(first + usize::from(sets_up)..=last).unwrap_or_default() {
+            let steps = rhythm.number(after.beat) - rhythm.number(before.beat);
+            return Some((after.floor_bytes - before.floor_bytes) / steps.max(1));
+        }
+        let start = series.at(range.start_ns).or_else(|| series.bytes.first().copied())?;
+        Some(series.at(range.end_ns)?.saturating_sub(start))
     };
     allocated(index.session.process(id), selection).filter_map(slope).reduce(i64::saturating_add)
 }

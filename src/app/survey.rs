@@ -213,6 +213,8 @@ impl Surveyor {
                     notes.extend(file.recording.warnings.iter().map(|warning| warning.text.clone()));
                     opened.push(file);
                 }
+                // What lies beside a rank's files may be anything.
+                Err(ImportError::Unknown { .. }) => {}
                 Err(error) => errors.push(error.to_string()),
             }
         }
