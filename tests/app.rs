@@ -2,9 +2,11 @@
 
 mod clicks;
 mod compare;
+mod dialogs;
 mod map;
 mod pictures;
 mod ranks;
+mod tables;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -182,8 +184,8 @@ fn a_typed_range_has_the_figures_that_were_counted_independently() {
     assert_eq!(answers.rises.reserved, rise("reserved"));
     let group = &answers.kept.groups[0];
     assert_eq!((group.key.as_str(), group.count, group.bytes), ("record.py:63 validate", 242, 599_891_968));
-    window.get_by_label("kept 573.8 MiB in 244");
-    window.get_by_label("kept at range end 734.0 MiB in 431");
+    window.get_by_label("kept 573.8 MiB in 244 allocations");
+    window.get_by_label("kept at range end 734.0 MiB in 431 allocations");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::timeline::view::TimeView;
 use crate::align::RankFiles;
 use crate::analysis::RowRef;
 use crate::model::{BEFORE_NS, NEVER_NS, SourceId, SourceKind, TimeRange, format_count};
-use crate::report::Format;
+use crate::report::{self, Format};
 use crate::text::t;
 
 /// So many rows go to the clipboard; a file takes them all.
@@ -32,9 +32,9 @@ impl App {
                 None => self.say(ctx, Tone::Error, t!("the sample {name} is not beside the program", name)),
             },
             Command::Reload => {
-                let paths = self.state.opened.iter().map(|file| file.path.clone()).collect();
                 self.waiting.all_at_once = true;
-                self.open(ctx, paths);
+                self.waiting.paths.extend(self.state.opened.iter().map(|file| file.path.clone()));
+                ctx.request_repaint();
                 self.look_at_ranks_again(ctx);
             }
             Command::CloseSource(id) => {
@@ -112,6 +112,7 @@ impl App {
                 self.state.looks.is_details_folded &= selected.is_none();
                 self.state.selected = selected;
             }
+            Command::SelectNext(by) => self.select_next(ctx, by),
             Command::SelectAlso(row) => self.select_also(row),
             Command::RevealSelected => self.reveal_selected(),
             Command::Undo => {
@@ -161,13 +162,16 @@ impl App {
                     choices.notes.remove(at);
                 }
             }),
-            Command::ShowDialog(dialog) => self.state.dialog = Some(dialog),
+            Command::ShowDialog(dialog) => self.show_dialog(dialog),
             Command::AskToSave => {
                 let path = self.beside_sources(&format!("session.{}", session_file::EXTENSION));
                 self.state.dialog = Some(Dialog::SaveSession(path));
             }
             Command::AskForReport => self.ask_for_report(ctx),
             Command::AskForReportPath(form) => self.pick(ctx, dialogs::Pick::Report(form)),
+            Command::Export(form) if !form.overwrites && Path::new(&form.path).exists() => {
+                self.state.dialog = Some(Dialog::Export(ExportForm { overwrites: true, ..form }));
+            }
             Command::Export(form) => self.export(ctx, &form),
             Command::CloseDialog => self.state.dialog = None,
             Command::Copy(text) => ctx.copy_text(text),
@@ -270,15 +274,43 @@ impl App {
                     let others = survey.files.ranks.iter().flat_map(|rank| &rank.files);
                     self.waiting.instead_of.extend(others.cloned());
                     self.state.tab = Tab::default();
+                    // It found the rank; what the rank holds it would hide.
+                    self.state.choices.filter.clear();
                 }
                 self.waiting.all_at_once = true;
                 self.waiting.paths.extend(files.iter().chain(&survey.files.logs).cloned());
                 ctx.request_repaint();
             }
             Some(Origin::Process(id)) => {
-                self.choose(|choices| choices.selection.process = Some(id));
+                self.choose(|choices| {
+                    choices.selection.process = Some(id);
+                    choices.filter.clear();
+                });
             }
             None => {}
+        }
+    }
+
+    /// Selects the row `by` rows below the selected one, in the table in front.
+    fn select_next(&mut self, ctx: &egui::Context, by: isize) {
+        let state = &self.state;
+        let sheet = Sheet::of(state);
+        let len = match &sheet {
+            Some(sheet) => sheet.len(),
+            None if state.tab == Tab::Findings => state.answers.findings.len(),
+            None => 0,
+        };
+        let now = match (&state.selected, &sheet) {
+            (Some(selected), Some(sheet)) => sheet.row_of(selected),
+            (&Some(Selected::Finding(at)), None) => Some(at),
+            _ => None,
+        };
+        let Some(last) = len.checked_sub(1) else { return };
+        let row = now.map_or(0, |row| row.saturating_add_signed(by).min(last));
+        let next = sheet.map_or(Some(Selected::Finding(row)), |sheet| sheet.selected(row));
+        if next.is_some() {
+            self.apply(ctx, Command::Select(next));
+            self.state.row_to_show = Some(row);
         }
     }
 
@@ -450,8 +482,9 @@ impl App {
         }
         if is_other_pattern {
             let is_log = |file: &&crate::align::Opened| file.recording.kind == SourceKind::TrainingLog;
-            let logs = self.state.opened.iter().filter(is_log).map(|file| file.path.clone()).collect();
-            self.open(ctx, logs);
+            let logs = self.state.opened.iter().filter(is_log).map(|file| file.path.clone());
+            self.waiting.paths.extend(logs);
+            ctx.request_repaint();
         }
     }
 
@@ -462,17 +495,26 @@ impl App {
     }
 
     fn ask_for_report(&mut self, ctx: &egui::Context) {
-        if self.state.data.is_none() {
+        let Some(data) = &self.state.data else {
             self.say(ctx, Tone::Warning, t!("open a recording first; then there is something to report"));
             return;
+        };
+        let last = self.state.exported.clone();
+        let (format, path) =
+            last.unwrap_or_else(|| (Format::Html, self.beside_sources("vramscope-report.html")));
+        let redact = self.state.settings.redacts;
+        let replaced = if redact { report::redactions(&data.index, false).into() } else { [].into() };
+        let form = ExportForm { format, path, redact, replaced, overwrites: false };
+        self.state.dialog = Some(Dialog::Export(form));
+    }
+
+    /// Opens a dialog or changes its fields; those of an export are there again next time.
+    pub(super) fn show_dialog(&mut self, dialog: Dialog) {
+        if let Dialog::Export(form) = &dialog {
+            self.state.exported = Some((form.format, form.path.clone()));
+            self.state.settings.redacts = form.redact;
         }
-        let path = self.beside_sources("vramscope-report.html");
-        self.state.dialog = Some(Dialog::Export(ExportForm {
-            format: Format::Html,
-            path,
-            redact: false,
-            replaced: [].into(),
-        }));
+        self.state.dialog = Some(dialog);
     }
 
     fn close_all(&mut self) {

@@ -118,6 +118,8 @@ pub enum Command {
     FilterFocused,
     /// Select something.
     Select(Option<Selected>),
+    /// Select the row below (1) or above (−1) in the table in front.
+    SelectNext(isize),
     /// Select an allocation besides those that are, or not any more.
     SelectAlso(RowRef),
     /// Show where in time the selected thing is.

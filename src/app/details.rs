@@ -35,7 +35,11 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             });
         });
         ui.separator();
-        egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| match scene.state.selected.clone() {
+        let mut area = egui::ScrollArea::vertical().auto_shrink(false);
+        if is_another(ui, scene) {
+            area = area.vertical_scroll_offset(0.0);
+        }
+        area.show(ui, |ui| match scene.state.selected.clone() {
             Some(Selected::Row(row)) => allocation(ui, scene, row),
             Some(Selected::Rows(rows)) => allocations(ui, scene, &rows),
             Some(Selected::Group(key)) => match find_group(scene, &key) {
@@ -59,6 +63,18 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             }
         });
     });
+}
+
+/// Whether something else was shown in the frame before.
+fn is_another(ui: &Ui, scene: &Scene<'_>) -> bool {
+    let id = egui::Id::unique("details of");
+    let now = &scene.state.selected;
+    let before: Option<Selected> = ui.data(|data| data.get_temp(id)).flatten();
+    if before == *now {
+        return false;
+    }
+    ui.data_mut(|data| data.insert_temp(id, now.clone()));
+    true
 }
 
 fn find_group(scene: &Scene<'_>, key: &str) -> Option<Group> {

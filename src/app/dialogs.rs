@@ -117,7 +117,7 @@ impl App {
             self.picking = None;
             match result.unwrap_or(Picked::Nothing) {
                 Picked::Open(paths) => self.open(ctx, paths),
-                Picked::Report(form) => self.state.dialog = Some(Dialog::Export(form)),
+                Picked::Report(form) => self.show_dialog(Dialog::Export(form)),
                 Picked::Nothing => {}
                 Picked::Missing(Pick::Report(_)) => {
                     self.say(
@@ -162,7 +162,11 @@ pub fn ask_system(what: Pick) -> Picked {
             let extension = form.format.extension();
             let dialog = dialog.set_title(t!("Export report")).add_filter(form.format.label(), &[extension]);
             let path = dialog.set_file_name(format!("vramscope-report.{extension}")).save_file();
-            path.map(|path| Picked::Report(ExportForm { path: path.display().to_string(), ..form.clone() }))
+            path.map(|path| {
+                // The system's dialog has asked already whether a file is replaced.
+                let overwrites = path.exists();
+                Picked::Report(ExportForm { path: path.display().to_string(), overwrites, ..form.clone() })
+            })
         }
     };
     match answer {
@@ -202,17 +206,21 @@ pub fn show(ctx: &Context, state: &State, is_exporting: bool, commands: &mut Vec
 
 fn show_keys(ui: &mut Ui) {
     ui.heading(t!("Keys"));
-    for (title, lines) in keys::SHEET {
-        ui.add_space(6.0);
-        ui.strong(say(title));
-        egui::Grid::new(*title).num_columns(2).spacing([24.0, 3.0]).show(ui, |ui| {
-            for (what, how) in *lines {
-                ui.label(say(what));
-                ui.label(say(how));
-                ui.end_row();
-            }
-        });
-    }
+    // Room for the heading, the button and the frame.
+    let height = ui.ctx().content_rect().height() - 130.0;
+    egui::ScrollArea::vertical().max_height(height).show(ui, |ui| {
+        for (title, lines) in keys::SHEET {
+            ui.add_space(6.0);
+            ui.strong(say(title));
+            egui::Grid::new(*title).num_columns(2).spacing([24.0, 3.0]).show(ui, |ui| {
+                for (what, how) in *lines {
+                    ui.label(say(what));
+                    ui.label(say(how));
+                    ui.end_row();
+                }
+            });
+        }
+    });
 }
 
 fn show_about(ui: &mut Ui) {
@@ -387,13 +395,20 @@ fn show_export(
         now.replaced = if now.redact { report::redactions(&data.index, false).into() } else { [].into() };
     }
     show_replaced(ui, &now.replaced);
+    // Said of another path, it doesn't hold.
+    now.overwrites &= now.path == form.path;
+    if now.overwrites {
+        let text = t!("A file is there already; it will be replaced.");
+        ui.colored_label(Palette::of(ui.visuals()).warning, text);
+    }
     if now != *form {
         commands.push(Command::ShowDialog(Dialog::Export(now.clone())));
     }
     ui.add_space(8.0);
     ui.horizontal(|ui| {
         let can_write = !is_exporting && !now.path.trim().is_empty();
-        if ui.add_enabled(can_write, egui::Button::new(t!("Export"))).clicked() || (can_write && is_entered) {
+        let verb = if now.overwrites { t!("Replace the file") } else { t!("Export") };
+        if ui.add_enabled(can_write, egui::Button::new(verb)).clicked() || (can_write && is_entered) {
             commands.push(Command::Export(now));
         }
         if ui.button(t!("Cancel")).clicked() {
@@ -411,13 +426,18 @@ fn show_replaced(ui: &mut Ui, replaced: &[Replacement]) {
         return;
     }
     ui.weak(t!("Replaced everywhere, other folders besides; names of your code stay:"));
-    egui::ScrollArea::vertical().max_height(140.0).show(ui, |ui| {
-        egui::Grid::new("replaced").num_columns(2).spacing([12.0, 2.0]).show(ui, |ui| {
-            for Replacement { original, word, .. } in replaced {
-                ui.add(egui::Label::new(original.as_str()).truncate());
-                ui.weak(word);
-                ui.end_row();
-            }
-        });
+    egui::ScrollArea::vertical().max_height(140.0).auto_shrink([false, true]).show(ui, |ui| {
+        for Replacement { original, word, .. } in replaced {
+            // The word has its own width, what it stands for all the rest.
+            ui.horizontal(|ui| {
+                ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
+                    ui.add_space(10.0);
+                    ui.weak(word);
+                    ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
+                        ui.add(egui::Label::new(original.as_str()).truncate());
+                    });
+                });
+            });
+        }
     });
 }

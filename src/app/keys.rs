@@ -37,7 +37,10 @@ pub const SHEET: &[(&str, &[(&str, &str)])] = &[
             (msg!("Export a report"), "Ctrl+S"),
             (msg!("Filter the table"), "Ctrl+F"),
             (msg!("Undo, redo"), "Ctrl+Z, Ctrl+Shift+Z"),
-            (msg!("Tabs"), msg!("1 to 9")),
+            (msg!("Tabs"), msg!("1 to 8")),
+            (msg!("Ranks, of a run that has several"), "9"),
+            (msg!("Next, previous row of the table"), msg!("Down, Up")),
+            (msg!("Run the SQL statement"), "Ctrl+Enter"),
             (msg!("Select several blocks or rows"), msg!("Ctrl+click")),
             (msg!("This sheet"), msg!("? or F1")),
         ],
@@ -52,12 +55,21 @@ const DIGITS: [Key; Tab::ALL.len()] =
 pub fn commands(ctx: &Context, state: &State) -> Vec<Command> {
     // A button that has the keyboard takes Space, Enter and, to hand it on, Tab and arrows; letters stay ours.
     let is_typing = ctx.text_edit_focused();
+    // Esc leaves a field, which egui has done before this is asked.
+    let was_typing_id = egui::Id::unique("was typing");
+    let was_typing =
+        ctx.data_mut(|data| std::mem::replace(data.get_temp_mut_or_default(was_typing_id), is_typing));
     let is_focused = ctx.memory(|memory| memory.focused().is_some());
     let has_dialog = state.dialog.is_some();
+    // An open menu closes by Esc, and nothing else changes.
+    let has_menu = egui::Popup::is_any_open(ctx);
     let mut commands = Vec::new();
     ctx.input_mut(|input| {
         input.events.retain(|event| {
             let &Event::Key { key, physical_key, pressed: true, modifiers, .. } = event else { return true };
+            if key == Key::Escape && (has_menu || (was_typing && !has_dialog)) {
+                return true;
+            }
             let command = global(key, modifiers).or_else(|| match (has_dialog, is_typing) {
                 (true, _) => (key == Key::Escape).then_some(Command::Escape),
                 (false, true) => None,
@@ -115,6 +127,8 @@ fn in_window(state: &State, key: Key, place: Key, modifiers: Modifiers) -> Optio
     match key {
         Key::ArrowLeft => Some(Command::Pan(-0.1)),
         Key::ArrowRight => Some(Command::Pan(0.1)),
+        Key::ArrowUp => Some(Command::SelectNext(-1)),
+        Key::ArrowDown => Some(Command::SelectNext(1)),
         Key::F => Some(Command::FitRange),
         Key::Home => Some(Command::FitAll),
         Key::G => Some(Command::SuggestGrowth),

@@ -59,6 +59,8 @@ use crate::text::{Language, t};
 
 /// Files dropped together may come in several frames: this long after the last one they are opened.
 const DROP_WAIT_S: f64 = 0.1;
+/// So many files that failed are named.
+const MAX_NAMED: usize = 6;
 /// How often progress is drawn.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
@@ -130,6 +132,16 @@ fn are_other_processes(old: &[Opened], new: &[Opened]) -> bool {
     };
     let (old, new) = (of_processes(old), of_processes(new));
     !old.is_empty() && !new.is_empty() && old.is_disjoint(&new)
+}
+
+/// Whether these are the same recordings in the same places: then rows stay what they are.
+fn are_same(old: &[Opened], new: &[Opened]) -> bool {
+    let is_same = |(old, new): (&Opened, &Opened)| {
+        Arc::ptr_eq(&old.recording, &new.recording)
+            && old.offset_by_hand_ns == new.offset_by_hand_ns
+            && old.visible_devices == new.visible_devices
+    };
+    old.len() == new.len() && old.iter().zip(new).all(is_same)
 }
 
 /// The app in a native window.
@@ -296,6 +308,7 @@ impl App {
         dialogs::show(&ctx, &self.state, self.exporting.is_some(), &mut commands);
         empty::show_drop_hint(&ctx);
         toasts::show(&ctx, &self.state, &mut commands);
+        self.state.row_to_show = None;
         for command in commands {
             self.apply(&ctx, command);
         }
@@ -313,7 +326,7 @@ impl App {
             if path.extension().is_some_and(|extension| extension == session_file::EXTENSION) {
                 self.open_session(ctx, &path);
             } else {
-                self.state.settings.remember(&path);
+                self.waiting.chosen.push(path.clone());
                 self.waiting.paths.push(path);
             }
         }
@@ -396,7 +409,10 @@ impl App {
         match Surveying::start(files, settings.log_pattern(), settings.user_code(), self.wake(ctx)) {
             Ok((surveying, survey)) => {
                 (self.surveying, self.state.survey) = (Some(surveying), Some(survey));
-                self.state.selected = None;
+                // They come in another order.
+                if matches!(self.state.selected, Some(Selected::Rank(_))) {
+                    self.state.selected = None;
+                }
             }
             Err(error) => self.say(ctx, Tone::Error, t!("no thread to read files on: {error}", error)),
         }
@@ -424,11 +440,47 @@ impl App {
         self.say(ctx, Tone::Warning, text);
     }
 
+    /// Remembers what was chosen and could be opened, a folder for any of its files.
+    fn remember_opened(&mut self, outcome: &Outcome) {
+        let of_ranks = outcome.many_ranks.iter().flat_map(|files| &files.ranks).flat_map(|rank| &rank.files);
+        let files = outcome.recordings.iter().map(|recording| &recording.path).chain(of_ranks);
+        let files: Vec<&PathBuf> = files.collect();
+        for path in &outcome.chosen {
+            if files.iter().any(|file| file.starts_with(path)) {
+                self.state.settings.remember(path);
+            }
+        }
+    }
+
+    /// Says which files could not be opened: of one why, of several their names, for the log has the rest.
+    fn say_failed(&mut self, ctx: &egui::Context, failed: Vec<(String, String)>) {
+        if failed.len() < 2 {
+            failed.into_iter().for_each(|(_, why)| self.say(ctx, Tone::Error, why));
+            return;
+        }
+        let count = format_count(failed.len() as u64);
+        let mut names: Vec<String> = failed.iter().map(|(name, _)| name.clone()).take(MAX_NAMED).collect();
+        if failed.len() > MAX_NAMED {
+            names.push(t!("and {count} more", count = format_count((failed.len() - MAX_NAMED) as u64)));
+        }
+        for (_, why) in failed {
+            self.say(ctx, Tone::Error, why);
+            self.state.messages.last_mut().into_iter().for_each(|message| message.is_shown = false);
+        }
+        let names = names.join(", ");
+        let text = t!("{count} files could not be opened, View > Log says why: {names}", count, names);
+        self.say(ctx, Tone::Error, text);
+    }
+
     /// New files join the session; one that was open already is replaced.
     fn take_outcome(&mut self, ctx: &egui::Context, outcome: Outcome) {
-        for error in outcome.errors {
-            self.say(ctx, Tone::Error, error);
+        self.remember_opened(&outcome);
+        if !outcome.recordings.is_empty() || outcome.many_ranks.is_some() {
+            // What failed before is no news any more; the log has it still.
+            let errors = self.state.messages.iter_mut().filter(|message| message.tone == Tone::Error);
+            errors.for_each(|message| message.is_shown = false);
         }
+        self.say_failed(ctx, outcome.failed);
         self.say_skipped(ctx, outcome.skipped);
         if outcome.too_many > 0 {
             let text = t!(
@@ -489,9 +541,11 @@ impl App {
         if state.choices.selection.process.is_some_and(|id| id.0 as usize >= processes) {
             state.choices.selection.process = None;
         }
-        // Rows are those of the session before.
-        state.selected = None;
-        state.sides = None;
+        if !are_same(&state.opened, &opened) {
+            // Rows are those of the session before.
+            state.selected = None;
+            state.sides = None;
+        }
         state.map = None;
         state.answers = answers::Answers::default();
         self.modified = times_of(opened.iter().map(|file| file.path.as_path()));

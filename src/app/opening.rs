@@ -27,6 +27,8 @@ pub struct Request {
     pub paths: Vec<PathBuf>,
     /// Files that leave the session when these have come in.
     pub instead_of: Vec<PathBuf>,
+    /// What goes to the recent ones once something of it is open.
+    pub chosen: Vec<PathBuf>,
     /// Whether files of many ranks are opened all the same, and not summed up one by one.
     pub all_at_once: bool,
 }
@@ -73,12 +75,14 @@ pub struct Opening {
 pub struct Outcome {
     /// What was read.
     pub recordings: Vec<Opened>,
-    /// Why others were not, a sentence each.
-    pub errors: Vec<String>,
+    /// The names of others, and why each was not, in a sentence.
+    pub failed: Vec<(String, String)>,
     /// How many files of folders are of no kind that is known.
     pub skipped: usize,
     /// How many files there were beyond those that are read at once.
     pub too_many: usize,
+    /// What was chosen, of which some may have been read.
+    pub chosen: Vec<PathBuf>,
     /// Files that leave the session.
     pub instead_of: Vec<PathBuf>,
     /// The files of a run of many ranks, none of which was read.
@@ -92,7 +96,8 @@ impl Opening {
     /// When the system has no thread to give.
     pub fn start(request: Request, log_pattern: Option<Regex>, wake: Wake) -> std::io::Result<Self> {
         let (sender, messages) = channel();
-        let outcome = Outcome { instead_of: request.instead_of, ..Outcome::default() };
+        let outcome =
+            Outcome { instead_of: request.instead_of, chosen: request.chosen, ..Outcome::default() };
         let (paths, all_at_once) = (request.paths, request.all_at_once);
         thread::Builder::new().name("open".to_owned()).spawn(move || {
             open_all(&paths, all_at_once, log_pattern.as_ref(), &sender, &wake);
@@ -125,7 +130,7 @@ impl Opening {
             Err(ImportError::Unknown { .. } | ImportError::Empty { .. }) if file.is_from_folder => {
                 outcome.skipped += 1;
             }
-            Err(error) => outcome.errors.push(error.to_string()),
+            Err(error) => outcome.failed.push((file.name(), error.to_string())),
         }
     }
 

@@ -22,39 +22,62 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     });
 }
 
+/// What is being typed. It lives while a field has the keyboard and the range stays.
+#[derive(Clone)]
+struct Typed {
+    texts: [String; 2],
+    of: TimeRange,
+    /// Why it was not taken, until it is changed.
+    error: Option<String>,
+}
+
 fn fields(ui: &mut Ui, scene: &mut Scene<'_>) {
     let (data, palette) = (scene.data, scene.palette);
     let range = scene.state.range_or_all(data);
     let start_ns = data.span().start_ns;
     let id = egui::Id::unique("range fields");
     let shown = [format_offset(range.start_ns, start_ns), format_offset(range.end_ns, start_ns)];
-    // What is being typed lives until Enter, Esc or another range.
-    let typed: Option<([String; 2], TimeRange)> = ui.data(|data| data.get_temp(id));
-    let mut texts = typed.filter(|(_, of)| *of == range).map_or_else(|| shown.clone(), |(texts, _)| texts);
+    let typed: Option<Typed> = ui.data(|data| data.get_temp(id)).flatten();
+    let Typed { mut texts, mut error, .. } = typed
+        .filter(|typed| typed.of == range)
+        .unwrap_or_else(|| Typed { texts: shown.clone(), of: range, error: None });
+    let before = texts.clone();
     let label = ui.strong(t!("Range"));
     label.clone().on_hover_text(t!("Type step:8, +1.25s, 40%, Unix seconds or an RFC 3339 time"));
-    let mut is_entered = false;
+    let mut entered = None;
     let mut is_editing = false;
     for (at, (text, name)) in texts.iter_mut().zip([t!("Start of range"), t!("End of range")]).enumerate() {
         let field = egui::TextEdit::singleline(text).desired_width(88.0);
         let response = ui.add(field).accessible_name(name);
-        is_entered |= response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
+        if response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter)) {
+            entered = Some(response.clone());
+        }
         is_editing |= response.has_focus();
+        if let Some(error) = error.as_ref().filter(|_| response.has_focus()) {
+            // Over the rows below, which stay where they are.
+            let tip = egui::Tooltip::always_open(ui.ctx().clone(), ui.layer_id(), id, &response);
+            tip.show(|ui| ui.label(RichText::new(error).color(palette.error)));
+        }
         if at == 0 {
             ui.label(t!("to"));
         }
     }
     let selection = scene.state.choices.selection;
-    let parsed = range_of(data.session(), selection, &texts);
-    if is_entered && let Ok(range) = parsed {
-        ui.data_mut(|data| data.remove::<([String; 2], TimeRange)>(id));
-        scene.ask(Command::SetRange(Some(range)));
-    } else if is_editing || texts != shown {
-        if let Err(error) = &parsed {
-            ui.label(RichText::new(error).color(palette.error));
-        }
-        ui.data_mut(|data| data.insert_temp(id, (texts, range)));
+    if texts != before {
+        error = None;
     }
+    if let Some(field) = entered {
+        match range_of(data.session(), selection, &texts) {
+            Ok(range) => scene.ask(Command::SetRange(Some(range))),
+            Err(why) => {
+                error = Some(why);
+                field.request_focus();
+                is_editing = true;
+            }
+        }
+    }
+    let typed = is_editing.then_some(Typed { texts, of: range, error });
+    ui.data_mut(|data| data.insert_temp(id, typed));
     ui.label(format_duration(range.duration_ns()));
     let words = if scene.state.choices.range.is_some() {
         range_label(&data.index, selection, range)
@@ -122,8 +145,11 @@ fn figures(ui: &mut Ui, scene: &Scene<'_>) {
         ),
         (t!("kept at range end"), totals.range_end, t!("Allocated in the range and not freed by its end")),
     ] {
-        let text =
-            t!("{bytes} in {count}", bytes = format_bytes(total.bytes), count = format_count(total.count));
+        let text = t!(
+            "{bytes} in {count} allocations",
+            bytes = format_bytes(total.bytes),
+            count = format_count(total.count)
+        );
         figure(ui, name, &text, &t!("{help}: {bytes}", help, bytes = format_bytes_exact(total.bytes)));
     }
     let help = t!("Allocated in the range minus freed in it, whoever allocated it");

@@ -24,6 +24,8 @@ pub struct Settings {
     pub shows_all_frames: bool,
     /// Whether figures are written to the last byte.
     pub exact_bytes: bool,
+    /// Whether reports have names of users, hosts and folders replaced.
+    pub redacts: bool,
     /// The language that was chosen; `None` follows the system.
     pub language: Option<Language>,
     /// Parts of paths that are the user's own code although they lie in an installed package.

@@ -189,6 +189,8 @@ pub struct ExportForm {
     pub redact: bool,
     /// What that replaces.
     pub replaced: Arc<[Replacement]>,
+    /// Whether there is a file at the path, and the user was told that it makes way.
+    pub overwrites: bool,
 }
 
 /// How grave a message is.
@@ -272,6 +274,8 @@ pub struct State {
     pub tab: Tab,
     /// What is selected.
     pub selected: Option<Selected>,
+    /// The row that a key has just selected: its table scrolls to it.
+    pub row_to_show: Option<usize>,
     /// Whether Kept and Live list allocations one by one.
     pub is_flat: bool,
     /// What the net tab shows.
@@ -294,6 +298,8 @@ pub struct State {
     pub rank_sort: Sort<RankColumn>,
     /// The dialog over the window.
     pub dialog: Option<Dialog>,
+    /// The format and the path that the export dialog had last.
+    pub exported: Option<(Format, String)>,
     /// What was said, the newest last.
     pub messages: Vec<Message>,
     /// What is shown and how.
@@ -321,6 +327,7 @@ impl Default for State {
             map_pixels: None,
             tab: Tab::default(),
             selected: None,
+            row_to_show: None,
             is_flat: false,
             net_view: NetView::default(),
             live_view: LiveView::default(),
@@ -332,6 +339,7 @@ impl Default for State {
             difference_sort: Sort::descending(DifferenceColumn::Change),
             rank_sort: Sort::descending(RankColumn::PerStep),
             dialog: None,
+            exported: None,
             messages: Vec::new(),
             looks: Looks::default(),
             wants_filter_focus: false,

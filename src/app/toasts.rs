@@ -1,4 +1,5 @@
-//! Messages that come up at the bottom right and go by themselves; errors stay until they are closed.
+//! Messages that come up at the bottom right and go by themselves; errors stay until they are closed or the next files
+//! are opened.
 
 use std::time::Duration;
 

@@ -53,47 +53,49 @@ fn theme_and_keys(ui: &mut Ui, commands: &mut Vec<Command>) {
 fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
     let has_data = state.data.is_some();
     ui.menu_button(t!("File"), |ui| {
-        let mut item = |ui: &mut Ui, is_enabled: bool, text: &str, command: Command| {
-            if ui.add_enabled(is_enabled, egui::Button::new(text)).clicked() {
+        let mut item = |ui: &mut Ui, is_enabled: bool, text: &str, keys: &str, command: Command| {
+            let button = ui.add_enabled(is_enabled, egui::Button::new(text).shortcut_text(keys));
+            if button.accessible_name(text).clicked() {
                 commands.push(command);
                 ui.close();
             }
         };
-        item(ui, true, t!("Open files…"), Command::AskForFiles);
-        item(ui, true, t!("Open folder…"), Command::AskForFolder);
-        item(ui, true, t!("Open path…"), Command::ShowDialog(Dialog::OpenPath(String::new())));
+        item(ui, true, t!("Open files…"), "Ctrl+O", Command::AskForFiles);
+        item(ui, true, t!("Open folder…"), "", Command::AskForFolder);
+        item(ui, true, t!("Open path…"), "", Command::ShowDialog(Dialog::OpenPath(String::new())));
         ui.separator();
         for (name, text) in super::empty::SAMPLES {
-            item(ui, true, say(text), Command::OpenSample(name));
+            item(ui, true, say(text), "", Command::OpenSample(name));
         }
         ui.separator();
-        item(ui, has_data, t!("Save session…"), Command::AskToSave);
+        item(ui, has_data, t!("Save session…"), "", Command::AskToSave);
         let has_any = has_data || state.survey.is_some();
-        item(ui, has_any, t!("Reload all"), Command::Reload);
-        item(ui, has_any, t!("Close all"), Command::CloseAll);
-        item(ui, has_data, t!("Export report…"), Command::AskForReport);
+        item(ui, has_any, t!("Reload all"), "", Command::Reload);
+        item(ui, has_any, t!("Close all"), "", Command::CloseAll);
+        item(ui, has_data, t!("Export report…"), "Ctrl+S", Command::AskForReport);
         ui.separator();
-        item(ui, true, t!("Quit"), Command::Quit);
+        item(ui, true, t!("Quit"), "", Command::Quit);
     });
     ui.menu_button(t!("View"), |ui| {
-        let mut item = |ui: &mut Ui, is_enabled: bool, text: &str, command: Command| {
-            if ui.add_enabled(is_enabled, egui::Button::new(text)).clicked() {
+        let mut item = |ui: &mut Ui, is_enabled: bool, text: &str, keys: &str, command: Command| {
+            let button = ui.add_enabled(is_enabled, egui::Button::new(text).shortcut_text(keys));
+            if button.accessible_name(text).clicked() {
                 commands.push(command);
                 ui.close();
             }
         };
-        item(ui, state.undo.can_go_back(), t!("Undo"), Command::Undo);
-        item(ui, state.undo.can_go_forward(), t!("Redo"), Command::Redo);
+        item(ui, state.undo.can_go_back(), t!("Undo"), "Ctrl+Z", Command::Undo);
+        item(ui, state.undo.can_go_forward(), t!("Redo"), "Ctrl+Shift+Z", Command::Redo);
         ui.separator();
-        item(ui, state.views.can_go_back(), t!("View back"), Command::ViewBack);
-        item(ui, state.views.can_go_forward(), t!("View forward"), Command::ViewForward);
-        item(ui, has_data, t!("Fit range"), Command::FitRange);
-        item(ui, has_data, t!("Fit everything"), Command::FitAll);
-        item(ui, has_data, t!("Go to peak"), Command::GoToPeak);
+        item(ui, state.views.can_go_back(), t!("View back"), t!("Alt+Left"), Command::ViewBack);
+        item(ui, state.views.can_go_forward(), t!("View forward"), t!("Alt+Right"), Command::ViewForward);
+        item(ui, has_data, t!("Fit range"), "F", Command::FitRange);
+        item(ui, has_data, t!("Fit everything"), t!("Home"), Command::FitAll);
+        item(ui, has_data, t!("Go to peak"), "P", Command::GoToPeak);
         ui.separator();
-        item(ui, has_data, t!("Sources panel"), Command::ToggleSources);
-        item(ui, has_data, t!("Details panel"), Command::ToggleDetails);
-        item(ui, true, t!("Log…"), Command::ShowDialog(Dialog::Log));
+        item(ui, has_data, t!("Sources panel"), "", Command::ToggleSources);
+        item(ui, has_data, t!("Details panel"), "", Command::ToggleDetails);
+        item(ui, true, t!("Log…"), "", Command::ShowDialog(Dialog::Log));
         let mut exact = state.settings.exact_bytes;
         if ui.checkbox(&mut exact, t!("Bytes to the last one")).changed() {
             commands.push(Command::ToggleExactBytes);
@@ -105,7 +107,8 @@ fn menu(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
         language_menu(ui, state, commands);
     });
     ui.menu_button(t!("Help"), |ui| {
-        if ui.button(t!("Keys…")).clicked() {
+        let keys = ui.add(egui::Button::new(t!("Keys…")).shortcut_text("F1"));
+        if keys.accessible_name(t!("Keys…")).clicked() {
             commands.push(Command::ShowDialog(Dialog::Keys));
             ui.close();
         }

@@ -27,6 +27,7 @@ fn choose(window: &mut Window, choices: &str, choice: &str) {
 #[test]
 fn colours_have_a_legend_and_words_under_the_pointer() {
     let mut window = map();
+    window.get_by_label_contains("small ones");
     for (choice, words) in [
         ("colour by category", "activations"),
         ("colour by step", "step 8"),

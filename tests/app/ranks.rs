@@ -146,3 +146,50 @@ fn one_process_has_no_tab_of_ranks() {
     key(&mut window, Modifiers::NONE, Key::Num9);
     assert_eq!(window.state().state().tab, Tab::Kept);
 }
+
+/// The filter that found a rank would hide what the rank holds.
+#[test]
+fn a_rank_is_opened_without_the_filter_that_found_it() {
+    let folder = run();
+    let mut window = dropped(folder.path());
+    window.get_by_label("Filter").focus();
+    window.step();
+    window.get_by_label("Filter").type_text("17");
+    settle(&mut window);
+    window.get_all_by_label("rank 17").last().expect("its row");
+    click_link(&mut window, "rank 17");
+    let state = window.state().state();
+    assert_eq!((state.tab, state.choices.filter.as_str()), (Tab::Kept, ""));
+    assert!(!state.answers.kept.groups.is_empty());
+}
+
+#[test]
+fn arrows_go_from_rank_to_rank() {
+    let folder = run();
+    let mut window = dropped(folder.path());
+    key(&mut window, Modifiers::NONE, Key::ArrowDown);
+    let first = window.state().state().selected.clone();
+    key(&mut window, Modifiers::NONE, Key::ArrowDown);
+    let second = window.state().state().selected.clone();
+    assert!(matches!((&first, &second), (Some(Selected::Rank(_)), Some(Selected::Rank(_)))));
+    assert_ne!(first, second);
+}
+
+#[test]
+fn notes_of_a_rank_are_told_under_the_pointer() {
+    let folder = run();
+    let cut = folder.path().join("snapshot_rank5.pickle");
+    let bytes = std::fs::read(&cut).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() * 9 / 10]).unwrap();
+    let mut window = dropped(folder.path());
+    click(&mut window, "Sort by rank");
+    click(&mut window, "Sort by rank, sorted from the largest");
+    let rows = window.state().state().ranks().to_vec();
+    let noted: Vec<_> = rows.iter().filter(|row| row.figures.is_ok() && !row.notes.is_empty()).collect();
+    let note = noted.first().expect("a rank with notes").notes[0].clone();
+    let word = if noted[0].notes.len() == 1 { "1 note" } else { &format!("{} notes", noted[0].notes.len()) };
+    let at = window.get_all_by_label(word).next().expect("the word").rect().center();
+    window.hover_at(at);
+    window.run_steps(30);
+    assert!(window.query_all_by_label_contains(&note).count() > 0);
+}

@@ -1,6 +1,7 @@
 //! What tables share: headers that sort, and cells.
 
-use egui::{Align, Label, Layout, Rect, RichText, Ui, vec2};
+use egui::style::ScrollStyle;
+use egui::{Align, Label, Layout, Rect, RichText, ScrollArea, Ui, vec2};
 use egui_extras::{Column, TableBuilder, TableRow};
 
 use crate::app::command::Command;
@@ -11,7 +12,11 @@ use crate::model::{format_bytes, format_count};
 use crate::report::Totals;
 use crate::text::{say, t};
 
+/// Column widths are worked out anew when the room changes by so many points.
+const ROOM_STEP: f32 = 80.0;
+
 /// A column that can be hidden.
+#[derive(Clone, Copy)]
 pub struct Spec<C: 'static> {
     /// Its title.
     pub name: &'static str,
@@ -19,6 +24,27 @@ pub struct Spec<C: 'static> {
     pub width: f32,
     /// What a click on its header sorts by.
     pub sort: Option<C>,
+    /// Whether it holds texts, which take the room that is left.
+    pub is_text: bool,
+    /// What its figures are, where the title doesn't say it.
+    pub hint: &'static str,
+}
+
+impl<C: Copy> Spec<C> {
+    /// A column of figures.
+    pub const fn new(name: &'static str, width: f32, sort: Option<C>) -> Self {
+        Self { name, width, sort, is_text: false, hint: "" }
+    }
+
+    /// The column with texts.
+    pub const fn of_text(self) -> Self {
+        Self { is_text: true, ..self }
+    }
+
+    /// The column with a word about its figures.
+    pub const fn with_hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
+    }
 }
 
 /// The places of the columns that are not hidden; at least one is shown.
@@ -29,16 +55,34 @@ pub fn shown<C>(looks: &Looks, table: &'static str, columns: &[Spec<C>]) -> Vec<
     if shown.is_empty() { vec![0] } else { shown }
 }
 
-/// A table with these columns; the last one takes the room that is left.
+/// Room for a table that may be wider than its place: then it scrolls sideways.
+pub fn scrolled(ui: &mut Ui, add: impl FnOnce(&mut Ui)) {
+    ui.scope(|ui| {
+        // A bar that is seen: nothing else says that there are more columns.
+        let within = std::mem::replace(&mut ui.spacing_mut().scroll, ScrollStyle::thin());
+        ScrollArea::horizontal().show(ui, |ui| {
+            ui.spacing_mut().scroll = within;
+            add(ui);
+        });
+    });
+}
+
+/// A table with these columns; those with texts share the room that is left. Scrolls to `row`.
 pub fn table<'u, C>(
     ui: &'u mut Ui,
     name: &'static str,
     columns: &[Spec<C>],
     shown: &[usize],
+    row: Option<usize>,
 ) -> TableBuilder<'u> {
+    let steps = (ui.available_width() / ROOM_STEP).floor();
+    let gap = ui.spacing().item_spacing.x;
+    let taken: f32 = shown.iter().map(|&at| columns[at].width + gap).sum();
+    let spare = (steps * ROOM_STEP - taken).max(0.0);
+    let texts: f32 = shown.iter().map(|&at| &columns[at]).filter(|it| it.is_text).map(|it| it.width).sum();
     let mut table = TableBuilder::new(ui)
-        // With other columns it is another table: widths are kept for each set.
-        .id_salt((name, shown))
+        // With other columns or much other room it is another table: widths are kept for each.
+        .id_salt((name, shown, steps as usize))
         .striped(true)
         .cell_layout(layout())
         .sense(egui::Sense::click())
@@ -46,12 +90,16 @@ pub fn table<'u, C>(
     for (nth, &at) in shown.iter().enumerate() {
         let column = &columns[at];
         table = table.column(if nth + 1 == shown.len() {
-            Column::remainder().at_least(column.width.min(70.0)).clip(true)
+            Column::remainder().at_least(column.width.min(120.0)).clip(true)
         } else {
-            Column::initial(column.width).clip(true)
+            let more = if column.is_text { spare * column.width / texts } else { 0.0 };
+            Column::initial(column.width + more).clip(true)
         });
     }
-    table
+    match row {
+        Some(row) => table.scroll_to_row(row, None),
+        None => table,
+    }
 }
 
 /// The titles of the columns as they are written.
@@ -70,7 +118,7 @@ pub fn headers<'n, C: PartialEq + Copy>(
     let mut clicked = None;
     for &at in shown {
         row.col(|ui| match columns[at].sort {
-            Some(column) if header(ui, name_of(at), sort, column) => clicked = Some(column),
+            Some(column) if header(ui, name_of(at), columns[at].hint, sort, column) => clicked = Some(column),
             Some(_) => {}
             None => {
                 ui.strong(say(name_of(at)));
@@ -116,8 +164,8 @@ pub fn layout() -> Layout {
     Layout::left_to_right(Align::Center)
 }
 
-/// A header that sorts by its column; whether it was clicked.
-pub fn header<C: PartialEq + Copy>(ui: &mut Ui, text: &str, sort: Sort<C>, column: C) -> bool {
+/// A header that sorts by its column; whether it was clicked. The hint may be empty.
+pub fn header<C: PartialEq + Copy>(ui: &mut Ui, text: &str, hint: &str, sort: Sort<C>, column: C) -> bool {
     let (arrow, order) = match (sort.column == column, sort.is_descending) {
         (false, _) => ("", ""),
         (true, true) => (" ⏷", t!(", sorted from the largest")),
@@ -125,9 +173,11 @@ pub fn header<C: PartialEq + Copy>(ui: &mut Ui, text: &str, sort: Sort<C>, colum
     };
     let text = say(text);
     let button = egui::Button::new(RichText::new(format!("{text}{arrow}")).strong()).frame(false);
-    ui.add(button)
-        .accessible_name(t!("Sort by {column}{order}", column = text.to_lowercase(), order))
-        .clicked()
+    let mut response = ui.add(button);
+    if !hint.is_empty() {
+        response = response.on_hover_text(say(hint));
+    }
+    response.accessible_name(t!("Sort by {column}{order}", column = text.to_lowercase(), order)).clicked()
 }
 
 /// How many bytes in how many allocations.

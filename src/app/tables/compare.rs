@@ -20,11 +20,11 @@ const KEY: usize = 4;
 
 /// The columns.
 pub const COLUMNS: [Spec<DifferenceColumn>; 5] = [
-    Spec { name: msg!("Change"), width: 96.0, sort: Some(DifferenceColumn::Change) },
-    Spec { name: msg!("Count"), width: 64.0, sort: Some(DifferenceColumn::Count) },
-    Spec { name: msg!("In B"), width: 124.0, sort: Some(DifferenceColumn::After) },
-    Spec { name: msg!("In A"), width: 124.0, sort: Some(DifferenceColumn::Before) },
-    Spec { name: msg!("Of"), width: 180.0, sort: Some(DifferenceColumn::Key) },
+    Spec::new(msg!("Change"), 96.0, Some(DifferenceColumn::Change)),
+    Spec::new(msg!("Count"), 64.0, Some(DifferenceColumn::Count)),
+    Spec::new(msg!("In B"), 124.0, Some(DifferenceColumn::After)),
+    Spec::new(msg!("In A"), 124.0, Some(DifferenceColumn::Before)),
+    Spec::new(msg!("Of"), 180.0, Some(DifferenceColumn::Key)).of_text(),
 ];
 
 /// Draws what is compared, and the table.
@@ -44,21 +44,25 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         before_count = format_count(comparison.before.count),
         change = format_delta_bytes(change.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
     ));
-    let rows = &comparison.differences;
-    if rows.is_empty() {
+    if comparison.differences.is_empty() {
         ui.weak(t!("No difference, or none that passes the filter."));
         return;
     }
+    cells::scrolled(ui, |ui| table(ui, scene, &comparison.differences));
+}
+
+fn table(ui: &mut Ui, scene: &mut Scene<'_>, rows: &[Difference]) {
     let sort = scene.state.difference_sort;
     let order = order_of_differences(rows, sort);
     let size = |row: &Difference| row.delta_bytes().unsigned_abs();
     let largest = rows.iter().map(size).max().unwrap_or(1).max(1) as f32;
     let shown = cells::shown(&scene.state.looks, TABLE, &COLUMNS);
-    let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
-        if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, |at| COLUMNS[at].name) {
-            scene.ask(Command::SortDifferences(column));
-        }
-    });
+    let table =
+        cells::table(ui, TABLE, &COLUMNS, &shown, scene.state.row_to_show).header(cells::ROW, |mut row| {
+            if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, |at| COLUMNS[at].name) {
+                scene.ask(Command::SortDifferences(column));
+            }
+        });
     table.body(|body| {
         body.rows(cells::ROW, order.len(), |mut row| {
             let difference = &rows[order[row.index()] as usize];

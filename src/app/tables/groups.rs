@@ -23,13 +23,13 @@ const PER_STEP: usize = 6;
 
 /// The columns; the third is called after what rows are summed by.
 pub const COLUMNS: [Spec<GroupColumn>; 7] = [
-    Spec { name: msg!("Bytes"), width: 88.0, sort: Some(GroupColumn::Bytes) },
-    Spec { name: msg!("Count"), width: 56.0, sort: Some(GroupColumn::Count) },
-    Spec { name: msg!("Group"), width: 180.0, sort: Some(GroupColumn::Key) },
-    Spec { name: msg!("Growth"), width: 72.0, sort: None },
-    Spec { name: msg!("Ops"), width: 120.0, sort: None },
-    Spec { name: msg!("Steps"), width: 64.0, sort: None },
-    Spec { name: msg!("Per step"), width: 80.0, sort: Some(GroupColumn::PerStep) },
+    Spec::new(msg!("Bytes"), 88.0, Some(GroupColumn::Bytes)),
+    Spec::new(msg!("Count"), 56.0, Some(GroupColumn::Count)),
+    Spec::new(msg!("Group"), 180.0, Some(GroupColumn::Key)).of_text(),
+    Spec::new(msg!("Growth"), 72.0, None),
+    Spec::new(msg!("Ops"), 120.0, None).of_text(),
+    Spec::new(msg!("Steps"), 64.0, None),
+    Spec::new(msg!("Per step"), 80.0, Some(GroupColumn::PerStep)),
 ];
 
 /// Draws the table.
@@ -40,11 +40,12 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     let key_title = title(scene.state.choices.group_by.label());
     let name_of = |at: usize| if at == KEY { key_title.as_str() } else { COLUMNS[at].name };
     let shown = cells::shown(&scene.state.looks, TABLE, &COLUMNS);
-    let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
-        if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, name_of) {
-            scene.ask(Command::SortGroups(column));
-        }
-    });
+    let table =
+        cells::table(ui, TABLE, &COLUMNS, &shown, scene.state.row_to_show).header(cells::ROW, |mut row| {
+            if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, name_of) {
+                scene.ask(Command::SortGroups(column));
+            }
+        });
     let color = scene.palette.category(0);
     table.body(|body| {
         body.rows(cells::ROW, order.len(), |mut row| {

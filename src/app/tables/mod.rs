@@ -131,9 +131,9 @@ fn show_lens(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
             _ => t!("Nothing passes the filter."),
         });
     } else if scene.state.is_flat {
-        rows::show(ui, scene, lens);
+        cells::scrolled(ui, |ui| rows::show(ui, scene, lens));
     } else {
-        groups::show(ui, scene, lens);
+        cells::scrolled(ui, |ui| groups::show(ui, scene, lens));
     }
 }
 

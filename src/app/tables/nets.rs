@@ -36,7 +36,7 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
         NetView::Groups if nets.is_empty() => {
             ui.weak(t!("Nothing was allocated or freed here."));
         }
-        NetView::Groups => groups(ui, scene, &nets),
+        NetView::Groups => cells::scrolled(ui, |ui| groups(ui, scene, &nets)),
         NetView::Modules => modules(ui, scene),
         NetView::Driver => driver(ui, scene),
     }
@@ -69,7 +69,7 @@ fn groups(ui: &mut Ui, scene: &mut Scene<'_>, nets: &[NetGroup]) {
         .header(cells::ROW, |mut row| {
             for (text, column) in columns {
                 row.col(|ui| {
-                    if cells::header(ui, text, sort, column) {
+                    if cells::header(ui, text, "", sort, column) {
                         scene.ask(Command::SortNets(column));
                     }
                 });
@@ -100,6 +100,10 @@ fn modules(ui: &mut Ui, scene: &mut Scene<'_>) {
         }
     }
     let shown = unfolded(scene, &nodes);
+    cells::scrolled(ui, |ui| tree(ui, scene, &nodes, &shown));
+}
+
+fn tree(ui: &mut Ui, scene: &mut Scene<'_>, nodes: &[NetNode], shown: &[usize]) {
     let table = TableBuilder::new(ui)
         .id_salt("modules")
         .striped(true)

@@ -1,6 +1,6 @@
 //! Ranks side by side: how much each keeps, which stand out, and the way into one of them.
 
-use egui::{CentralPanel, Label, ProgressBar, RichText, ScrollArea, Ui};
+use egui::{CentralPanel, Label, ProgressBar, RichText, Ui};
 
 use super::cells::{self, Spec};
 use crate::app::command::{Command, Placing};
@@ -24,13 +24,13 @@ const FINDING: usize = 6;
 
 /// The columns.
 pub const COLUMNS: [Spec<RankColumn>; 7] = [
-    Spec { name: msg!("Rank"), width: 170.0, sort: Some(RankColumn::Name) },
-    Spec { name: msg!("Per step"), width: 84.0, sort: Some(RankColumn::PerStep) },
-    Spec { name: msg!("Kept"), width: 124.0, sort: Some(RankColumn::Kept) },
-    Spec { name: msg!("Peak"), width: 76.0, sort: Some(RankColumn::Peak) },
-    Spec { name: msg!("Allocations"), width: 76.0, sort: Some(RankColumn::Allocations) },
-    Spec { name: msg!("Steps"), width: 48.0, sort: Some(RankColumn::Steps) },
-    Spec { name: msg!("First finding"), width: 240.0, sort: Some(RankColumn::Finding) },
+    Spec::new(msg!("Rank"), 170.0, Some(RankColumn::Name)),
+    Spec::new(msg!("Per step"), 84.0, Some(RankColumn::PerStep)),
+    Spec::new(msg!("Kept"), 124.0, Some(RankColumn::Kept)).with_hint(msg!("Allocated in the range, to begin with the one in which memory grows the most, and not freed by the end of the recording")),
+    Spec::new(msg!("Peak"), 76.0, Some(RankColumn::Peak)),
+    Spec::new(msg!("Allocations"), 76.0, Some(RankColumn::Allocations)),
+    Spec::new(msg!("Steps"), 48.0, Some(RankColumn::Steps)),
+    Spec::new(msg!("First finding"), 240.0, Some(RankColumn::Finding)).of_text(),
 ];
 
 /// Draws the ranks where no session is open yet.
@@ -70,13 +70,20 @@ pub fn show(ui: &mut Ui, state: &State, commands: &mut Vec<Command>) {
         ui.weak(t!("No rank was looked at yet."));
         return;
     }
+    let order = order(state);
+    cells::scrolled(ui, |ui| table(ui, state, rows, &order, commands));
+}
+
+/// The ranks that pass the filter, in the order in which they are shown.
+pub fn order(state: &State) -> Vec<u32> {
+    let rows = state.ranks();
     // While a regular expression is being typed it may not be one yet; then nothing is filtered.
     let filter = Filter::parse(&state.choices.filter).ok().filter(|filter| !filter.is_empty());
     let admits =
         |row: &Row| filter.as_ref().is_none_or(|it| it.admits(&format!("{} {}", row.name, row.finding())));
     let mut order = order_of_ranks(rows, state.rank_sort);
     order.retain(|&at| admits(&rows[at as usize]));
-    ScrollArea::horizontal().show(ui, |ui| table(ui, state, rows, &order, commands));
+    order
 }
 
 /// How far the survey is, and what it found.
@@ -161,7 +168,7 @@ fn table(ui: &mut Ui, state: &State, rows: &[Row], order: &[u32], commands: &mut
     let sort = state.rank_sort;
     let largest = rows.iter().map(Row::kept_bytes).max().unwrap_or(1).max(1) as f32;
     let shown = cells::shown(&state.looks, TABLE, &COLUMNS);
-    let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
+    let table = cells::table(ui, TABLE, &COLUMNS, &shown, state.row_to_show).header(cells::ROW, |mut row| {
         if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, |at| COLUMNS[at].name) {
             commands.push(Command::SortRanks(column));
         }

@@ -21,13 +21,13 @@ pub const TABLE: &str = "allocations";
 
 /// The columns.
 pub const COLUMNS: [Spec<RowColumn>; 7] = [
-    Spec { name: msg!("Bytes"), width: 86.0, sort: Some(RowColumn::Bytes) },
-    Spec { name: msg!("Allocated"), width: 84.0, sort: Some(RowColumn::Time) },
-    Spec { name: msg!("Lifetime"), width: 84.0, sort: Some(RowColumn::Lifetime) },
-    Spec { name: msg!("Call site"), width: 190.0, sort: Some(RowColumn::CallSite) },
-    Spec { name: msg!("Op"), width: 150.0, sort: Some(RowColumn::Op) },
-    Spec { name: msg!("Shapes"), width: 150.0, sort: None },
-    Spec { name: msg!("Step"), width: 60.0, sort: Some(RowColumn::Step) },
+    Spec::new(msg!("Bytes"), 86.0, Some(RowColumn::Bytes)),
+    Spec::new(msg!("Allocated"), 84.0, Some(RowColumn::Time)),
+    Spec::new(msg!("Lifetime"), 84.0, Some(RowColumn::Lifetime)),
+    Spec::new(msg!("Call site"), 190.0, Some(RowColumn::CallSite)).of_text(),
+    Spec::new(msg!("Op"), 150.0, Some(RowColumn::Op)).of_text(),
+    Spec::new(msg!("Shapes"), 150.0, None).of_text(),
+    Spec::new(msg!("Step"), 60.0, Some(RowColumn::Step)),
 ];
 
 /// Draws the table.
@@ -38,11 +38,12 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>, lens: &Lens) {
     }
     let sort = scene.state.row_sort;
     let shown = cells::shown(&scene.state.looks, TABLE, &COLUMNS);
-    let table = cells::table(ui, TABLE, &COLUMNS, &shown).header(cells::ROW, |mut row| {
-        if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, |at| COLUMNS[at].name) {
-            scene.ask(Command::SortRows(column));
-        }
-    });
+    let table =
+        cells::table(ui, TABLE, &COLUMNS, &shown, scene.state.row_to_show).header(cells::ROW, |mut row| {
+            if let Some(column) = cells::headers(&mut row, &COLUMNS, &shown, sort, |at| COLUMNS[at].name) {
+                scene.ask(Command::SortRows(column));
+            }
+        });
     table.body(|body| {
         body.rows(cells::ROW, lens.rows.len().min(MAX_ROWS), |mut row| {
             let row_ref = lens.rows[row.index()];

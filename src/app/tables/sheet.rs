@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::ranks;
 use crate::analysis::{Comparison, NetGroup, RowRef};
 use crate::app::answers::Lens;
 use crate::app::data::Data;
-use crate::app::sorting::{order_of_differences, order_of_groups, order_of_nets, order_of_ranks};
-use crate::app::state::{NetView, State, Tab};
+use crate::app::sorting::{order_of_differences, order_of_groups, order_of_nets};
+use crate::app::state::{NetView, Selected, State, Tab};
 use crate::app::survey::Row;
 use crate::model::{BEFORE_NS, NEVER_NS};
 use crate::report::guard;
@@ -22,7 +23,7 @@ pub enum Sheet {
     /// What differs between two moments.
     Differences(Arc<Comparison>, Vec<u32>),
     /// Ranks side by side.
-    Ranks(Vec<Row>),
+    Ranks(Vec<Row>, Vec<u32>),
 }
 
 impl Sheet {
@@ -33,9 +34,7 @@ impl Sheet {
         let tab = if state.data.is_some() { state.tab } else { Tab::Ranks };
         let lens = match tab {
             Tab::Ranks if state.has_tab(tab) => {
-                let rows = state.ranks();
-                let order = order_of_ranks(rows, state.rank_sort);
-                return Some(Self::Ranks(order.into_iter().map(|at| rows[at as usize].clone()).collect()));
+                return Some(Self::Ranks(state.ranks().to_vec(), ranks::order(state)));
             }
             Tab::Kept => answers.kept.clone(),
             Tab::Live => answers.live.clone(),
@@ -103,9 +102,11 @@ impl Sheet {
     /// How many rows there are.
     pub fn len(&self) -> usize {
         match self {
-            Self::Groups(_, order) | Self::Nets(_, order) | Self::Differences(_, order) => order.len(),
+            Self::Groups(_, order)
+            | Self::Nets(_, order)
+            | Self::Differences(_, order)
+            | Self::Ranks(_, order) => order.len(),
             Self::Rows(_, lens) => lens.rows.len(),
-            Self::Ranks(rows) => rows.len(),
         }
     }
 
@@ -138,7 +139,7 @@ impl Sheet {
                     net.peak_bytes.to_string(),
                 ]
             }
-            Self::Ranks(rows) => rank_cells(&rows[row]),
+            Self::Ranks(rows, order) => rank_cells(&rows[order[row] as usize]),
             Self::Differences(comparison, order) => {
                 let difference = &comparison.differences[order[row] as usize];
                 let (after, before) = (difference.after.totals, difference.before.totals);
@@ -152,6 +153,40 @@ impl Sheet {
                     before.count.to_string(),
                 ]
             }
+        }
+    }
+
+    /// What is selected when a row is; `None` where rows can't be.
+    pub fn selected(&self, row: usize) -> Option<Selected> {
+        match self {
+            Self::Groups(lens, order) => Some(Selected::Group(lens.groups[order[row] as usize].key.clone())),
+            Self::Rows(_, lens) => Some(Selected::Row(lens.rows[row])),
+            Self::Nets(..) => None,
+            Self::Differences(comparison, order) => {
+                let difference = &comparison.differences[order[row] as usize];
+                Some(Selected::Difference(difference.call_site.clone()))
+            }
+            Self::Ranks(_, order) => Some(Selected::Rank(order[row] as usize)),
+        }
+    }
+
+    /// The row of what is selected; of several, that of the last.
+    pub fn row_of(&self, selected: &Selected) -> Option<usize> {
+        match (self, selected) {
+            (Self::Groups(lens, order), Selected::Group(key)) => {
+                order.iter().position(|&at| lens.groups[at as usize].key == *key)
+            }
+            (Self::Rows(_, lens), Selected::Row(one)) => lens.rows.iter().position(|row| row == one),
+            (Self::Rows(_, lens), Selected::Rows(rows)) => {
+                lens.rows.iter().position(|row| Some(row) == rows.last())
+            }
+            (Self::Differences(comparison, order), Selected::Difference(key)) => {
+                order.iter().position(|&at| comparison.differences[at as usize].call_site == *key)
+            }
+            (Self::Ranks(_, order), Selected::Rank(rank)) => {
+                order.iter().position(|&at| at as usize == *rank)
+            }
+            _ => None,
         }
     }
 

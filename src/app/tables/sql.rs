@@ -1,6 +1,8 @@
 //! SQL: a statement, and its answer as a table.
 
-use egui::{RichText, Ui};
+use std::sync::LazyLock;
+
+use egui::{CollapsingHeader, Key, Label, Modifiers, RichText, Ui};
 use egui_extras::{Column, TableBuilder};
 
 use super::cells;
@@ -8,7 +10,7 @@ use crate::app::command::Command;
 use crate::app::scene::Scene;
 use crate::app::sql::{Answer, MAX_ROWS};
 use crate::model::format_count;
-use crate::report::tables::EXAMPLES;
+use crate::report::tables::{EXAMPLES, Table};
 use crate::text::{say, t};
 
 /// Draws the tab.
@@ -22,8 +24,11 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     if ui.add(field).labelled_by(label.id).changed() {
         scene.ask(Command::SetSql(text));
     }
+    let is_pressed = scene.state.dialog.is_none()
+        && ui.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::Enter));
     ui.horizontal_wrapped(|ui| {
-        if ui.add_enabled(!is_running, egui::Button::new(t!("Run"))).clicked() {
+        let run = ui.add_enabled(!is_running, egui::Button::new(t!("Run")));
+        if run.on_hover_text(t!("Run the statement (Ctrl+Enter)")).clicked() || (is_pressed && !is_running) {
             scene.ask(Command::RunSql);
         }
         ui.menu_button(t!("Examples"), |ui| {
@@ -56,11 +61,27 @@ pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
             None => {}
         }
     });
+    CollapsingHeader::new(t!("Tables and their columns")).show(ui, schema);
     if let Some(Ok(answer)) = &answer
         && !answer.columns.is_empty()
     {
         table(ui, answer);
     }
+}
+
+/// The columns of all tables, with their types.
+fn schema(ui: &mut Ui) {
+    static TABLES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
+        let words = |(name, kind): &(String, &str)| format!("{name} ({kind})");
+        let columns = |table: Table| table.columns().iter().map(words).collect::<Vec<_>>().join(", ");
+        Table::ALL.into_iter().map(|table| (table.name(), columns(table))).collect()
+    });
+    egui::ScrollArea::vertical().max_height(160.0).auto_shrink([false, true]).show(ui, |ui| {
+        for (name, columns) in TABLES.iter() {
+            ui.strong(*name);
+            ui.add(Label::new(RichText::new(columns).monospace().small()).wrap());
+        }
+    });
 }
 
 fn table(ui: &mut Ui, answer: &Answer) {

@@ -6,6 +6,7 @@ use egui::{Color32, Id, Mesh, Pos2, Rect, RichText, Shape, Stroke, StrokeKind, U
 
 use super::Tracks;
 use super::colors::{self, COLOR_BY, ColoredMap};
+use super::curves::{self, Scale};
 use super::view::Axis;
 use crate::analysis::{BlockMap, Group, GroupBy, MapRequest, Piece, RowRef, block_map, label_words};
 use crate::app::command::Command;
@@ -20,6 +21,8 @@ use crate::model::{BEFORE_NS, NEVER_NS, format_bytes, format_count};
 use crate::text::t;
 
 const HEIGHT: f32 = 150.0;
+/// The track is so much higher than the highest stack.
+const ROOM_ABOVE: f64 = 1.04;
 
 /// A map to make.
 #[derive(Clone, Debug)]
@@ -87,6 +90,9 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     let Some(map) = map else { return };
     let painter = ui.painter().with_clip_rect(rect);
     painter.add(Shape::Mesh(mesh(ui, tracks, &map, rect)));
+    let palette = tracks.scene.palette;
+    let scale = Scale::up_to(rect, map.map.high_bytes.max(1) as f64 * ROOM_ABOVE);
+    curves::grid(&painter, scale, rect, palette, palette.track.gamma_multiply(0.8));
     tracks.overlay(ui, rect);
     let at = response.hover_pos().filter(|at| rect.contains(*at));
     let Some(piece) = at.and_then(|at| find(&map.map, &tracks.axis, rect, at)) else { return };
@@ -128,6 +134,8 @@ fn legend(ui: &mut Ui, tracks: &mut Tracks<'_, '_>, map: Option<&ColoredMap>) {
     let Some(map) = map else { return };
     let palette = tracks.scene.palette;
     ui.spacing_mut().item_spacing.x = 4.0;
+    small_blocks(ui, &map.map, palette.small);
+    ui.add_space(6.0);
     // A floating scroll bar would lie over the words; the wheel scrolls without one.
     let area = egui::ScrollArea::horizontal()
         .id_salt("map legend")
@@ -141,22 +149,31 @@ fn legend(ui: &mut Ui, tracks: &mut Tracks<'_, '_>, map: Option<&ColoredMap>) {
                 ui.add(egui::Label::new(RichText::new(&class.label).small().color(palette.text)).extend());
                 ui.add_space(6.0);
             }
-            let (swatch, _) = ui.allocate_exact_size(vec2(10.0, 10.0), egui::Sense::hover());
-            ui.painter().rect_filled(swatch, 2, palette.small);
-            let text = t!(
-                "{count} of {total} blocks below {size} or too short, summed",
-                count = format_count(map.map.summed as u64),
-                total = format_count((map.map.blocks + map.map.summed) as u64),
-                size = format_bytes(map.map.least_bytes)
-            );
-            ui.add(egui::Label::new(RichText::new(text).small().weak()).extend());
         });
     });
 }
 
+/// What is drawn as one band: short, so that it is there beside any legend.
+fn small_blocks(ui: &mut Ui, map: &BlockMap, color: Color32) {
+    if map.summed == 0 {
+        return;
+    }
+    let (swatch, _) = ui.allocate_exact_size(vec2(10.0, 10.0), egui::Sense::hover());
+    ui.painter().rect_filled(swatch, 2, color);
+    let count = format_count(map.summed as u64);
+    let whole = t!(
+        "{count} of {total} blocks below {size} or too short, summed",
+        count,
+        total = format_count((map.blocks + map.summed) as u64),
+        size = format_bytes(map.least_bytes)
+    );
+    let text = t!("{count} small ones", count);
+    ui.add(egui::Label::new(RichText::new(text).small().weak()).extend()).on_hover_text(whole);
+}
+
 fn rect_of(piece: &Piece, axis: &Axis, rect: Rect, high_bytes: u64) -> Rect {
     let y = |bytes: u64| {
-        rect.bottom() - (bytes as f64 / (high_bytes.max(1) as f64 * 1.04)) as f32 * rect.height()
+        rect.bottom() - (bytes as f64 / (high_bytes.max(1) as f64 * ROOM_ABOVE)) as f32 * rect.height()
     };
     let (left, right) = (axis.x_of(piece.start_ns), axis.x_of(piece.end_ns));
     let base = y(piece.base_bytes);

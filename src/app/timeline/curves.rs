@@ -17,6 +17,8 @@ const FLAG_ROWS: usize = 3;
 /// A capacity far above the curves would press them flat: then only its figure is shown.
 const CAPACITY_WITHIN: f64 = 1.6;
 
+/// A point is told of this near to it.
+const AT_POINTS: f32 = 4.0;
 /// A figure of the grid is so high.
 const LABEL_POINTS: f32 = 14.0;
 
@@ -30,7 +32,12 @@ pub struct Scale {
 impl Scale {
     /// A scale from 0 at the bottom to a little above `high` at the top.
     pub fn new(rect: Rect, high: i64) -> Self {
-        Self { rect, high: (high.max(1) as f64) * 1.06 }
+        Self::up_to(rect, (high.max(1) as f64) * 1.06)
+    }
+
+    /// A scale from 0 at the bottom to `high` at the top.
+    pub fn up_to(rect: Rect, high: f64) -> Self {
+        Self { rect, high }
     }
 
     fn y_of(self, bytes: i64) -> f32 {
@@ -56,7 +63,7 @@ pub fn show(ui: &mut Ui, tracks: &mut Tracks<'_, '_>) {
     tracks.grip(ui, "Memory", height);
     let painter = ui.painter().with_clip_rect(rect);
     let scale = Scale::new(rect.with_min_y(rect.top() + 4.0), highest(&shown, &axis));
-    grid(&painter, scale, rect, palette);
+    grid(&painter, scale, rect, palette, Color32::TRANSPARENT);
     for &(index, curve) in &shown {
         let is_filled = matches!(curve.quantity, Quantity::Allocated | Quantity::Reserved);
         paint(&painter, curve, &axis, scale, palette.curve(&curve.quantity, curve.nth, index), is_filled);
@@ -173,8 +180,8 @@ fn highest(shown: &[(usize, &Curve)], axis: &Axis) -> i64 {
     }
 }
 
-/// Lines at round figures.
-fn grid(painter: &Painter, scale: Scale, rect: Rect, palette: &Palette) {
+/// Lines at round figures, which stand before `behind`.
+pub fn grid(painter: &Painter, scale: Scale, rect: Rect, palette: &Palette, behind: Color32) {
     let mut step = 1024.0_f64;
     while scale.high / step > 5.0 {
         step *= 2.0;
@@ -186,7 +193,10 @@ fn grid(painter: &Painter, scale: Scale, rect: Rect, palette: &Palette) {
         let text = format_bytes(level as u64);
         let at = pos2(rect.left() + 4.0, y - 1.0);
         if y > rect.top() + LABEL_POINTS {
-            painter.text(at, Align2::LEFT_BOTTOM, text, track_font(), palette.weak_text);
+            let galley = painter.layout_no_wrap(text, track_font(), palette.weak_text);
+            let place = Align2::LEFT_BOTTOM.anchor_size(at, galley.size());
+            painter.rect_filled(place.expand2(egui::vec2(2.0, 0.0)), 2, behind);
+            painter.galley(place.min, galley, palette.weak_text);
         }
         level += step;
     }
@@ -319,17 +329,29 @@ fn flag(
 /// What every curve says under the pointer, in the corner that the pointer is far from.
 fn readout(ui: &Ui, tracks: &Tracks<'_, '_>, shown: &[(usize, &Curve)], rect: Rect, at_ns: i64) {
     let palette = tracks.scene.palette;
+    let slack_ns = tracks.axis.ns_of(AT_POINTS) - tracks.axis.ns_of(0.0);
+    let figures: Vec<(usize, &Curve, i64)> = shown
+        .iter()
+        .rev()
+        .filter_map(|&(index, curve)| Some((index, curve, curve.points.recorded_at(at_ns, slack_ns)?)))
+        .collect();
+    // As many lines as the track is high, after the time and before what says that there are more.
+    let line = ui.fonts_mut(|fonts| fonts.row_height(&track_font()));
+    let lines = (((rect.height() - 20.0) / line) as usize).saturating_sub(1).max(1);
+    let listed = if figures.len() > lines { lines - 1 } else { figures.len() };
     let mut job = egui::text::LayoutJob::default();
     let mut add = |text: String, color| {
         job.append(&text, 0.0, egui::TextFormat::simple(track_font(), color));
     };
     add(format_offset(at_ns, tracks.scene.data.span().start_ns), palette.text);
-    for &(index, curve) in shown.iter().rev() {
-        if let Some(bytes) = curve.points.at(at_ns) {
-            let figure = format_bytes(u64::try_from(bytes).unwrap_or(0));
-            add("\n■ ".to_owned(), palette.curve(&curve.quantity, curve.nth, index));
-            add(format!("{figure}  {}", curve.label), palette.text);
-        }
+    for &(index, curve, bytes) in &figures[..listed] {
+        let figure = format_bytes(u64::try_from(bytes).unwrap_or(0));
+        add("\n■ ".to_owned(), palette.curve(&curve.quantity, curve.nth, index));
+        add(format!("{figure}  {}", curve.label), palette.text);
+    }
+    if listed < figures.len() {
+        let more = t!("and {count} more", count = figures.len() - listed);
+        add(format!("\n{more}"), palette.weak_text);
     }
     let galley = ui.painter().layout_job(job);
     let is_left = tracks.axis.x_of(at_ns) > rect.center().x;

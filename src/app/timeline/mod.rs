@@ -31,6 +31,11 @@ const ROOM_SHARE: f32 = 0.27;
 /// No track is lower to begin with.
 const MIN_HEIGHT: f32 = 72.0;
 
+/// The tracks are no lower than this.
+const LEAST_TRACKS: f32 = 110.0;
+/// So much is left for what is below them: the range, the tabs and some rows, even where they take several lines.
+const LEAST_BELOW: f32 = 280.0;
+
 /// Draws a track.
 type Show = fn(&mut Ui, &mut Tracks<'_, '_>);
 
@@ -66,7 +71,7 @@ pub struct Tracks<'s, 'a> {
 pub fn show(ui: &mut Ui, scene: &mut Scene<'_>) {
     let height = ui.available_height();
     let panel = egui::Panel::top("tracks").resizable(true).default_size(height * 0.55);
-    panel.size_range(120.0..=(height - 140.0).max(160.0)).show(ui, |ui| {
+    panel.size_range(LEAST_TRACKS..=(height - LEAST_BELOW).max(LEAST_TRACKS)).show(ui, |ui| {
         ui.spacing_mut().item_spacing.y = 2.0;
         let area = ui.available_rect_before_wrap();
         let axis = Axis { view: scene.state.view, left: area.left(), width: area.width() - 10.0 };

@@ -53,6 +53,16 @@ impl Pyramid {
         self.bytes.get(after.checked_sub(1)?).copied()
     }
 
+    /// The value that was recorded at `time_ns`: not before the first point, and after the last one only for the time that
+    /// lies between two points on average. Both ends are `slack_ns` wider.
+    pub fn recorded_at(&self, time_ns: i64, slack_ns: i64) -> Option<i64> {
+        let (first, last) = (*self.times_ns.first()?, *self.times_ns.last()?);
+        let interval_ns = last.saturating_sub(first) / (self.len() as i64 - 1).max(1);
+        let end_ns = last.saturating_add(interval_ns.max(slack_ns));
+        let is_recorded = (first.saturating_sub(slack_ns)..=end_ns).contains(&time_ns);
+        is_recorded.then(|| self.at(time_ns.max(first))).flatten()
+    }
+
     /// The lowest and highest of some points.
     pub fn extremes(&self, points: Range<usize>) -> Option<(i64, i64)> {
         let (mut start, mut end) = (points.start, points.end.min(self.len()));
@@ -100,5 +110,14 @@ mod tests {
         assert_eq!(pyramid.extremes(7..7), None);
         assert_eq!(pyramid.at(-1), None);
         assert_eq!(pyramid.at(3), Some(bytes[3]));
+    }
+
+    #[test]
+    fn nothing_is_told_of_times_that_were_not_recorded() {
+        let curve = Pyramid::new(vec![100, 200, 300], vec![1, 2, 3]);
+        let told = [89, 90, 250, 400, 401].map(|time_ns| curve.recorded_at(time_ns, 10));
+        assert_eq!(told, [None, Some(1), Some(2), Some(3), None]);
+        let point = Pyramid::new(vec![100], vec![1]);
+        assert_eq!([89, 110, 111].map(|time_ns| point.recorded_at(time_ns, 10)), [None, Some(1), None]);
     }
 }
