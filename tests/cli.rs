@@ -103,6 +103,72 @@ fn the_format_follows_the_files_name() {
     let path = folder.path().join("kept.html");
     done(&["report", &leak(), "-o", &path.display().to_string()]);
     assert!(std::fs::read_to_string(path).unwrap().starts_with("<!DOCTYPE html>"));
+
+    let written = |command: &[&str], name: &str| {
+        let path = folder.path().join(name).display().to_string();
+        done(&[command, &["-o", &path]].concat());
+        std::fs::read(path).unwrap()
+    };
+    let (leak, steps) = (leak(), "SELECT step FROM steps");
+    assert!(written(&["query", &leak, steps], "q.parquet").starts_with(b"PAR1"));
+    assert!(written(&["query", &leak, steps], "q.JSON").starts_with(b"["));
+    assert!(written(&["query", &leak, steps], "q.csv").starts_with(b"step\n"));
+    assert!(written(&["compare", &leak, &leak], "c.md").starts_with(b"**"));
+    assert!(written(&["compare", &leak, &leak], "c.json").starts_with(b"{"));
+    assert!(written(&["report", &leak, "--format", "json"], "r.x").starts_with(b"{"));
+    for (command, name, formats) in [
+        (&["report", &leak][..], "x.pdf", "html, md, json, csv, svg, png"),
+        (&["export", &leak, "--table", "steps"], "s.json", "csv, parquet"),
+        (&["query", &leak, steps], "q.html", "text, csv, json, parquet"),
+        (&["compare", &leak, &leak], "c.csv", "text, md, json"),
+    ] {
+        let path = folder.path().join(name);
+        let refused = fails(2, &[command, &["-o", &path.display().to_string()]].concat());
+        assert!(refused.contains(&format!("there are {formats}, ")) && refused.contains(name), "{refused}");
+        assert!(!path.exists());
+    }
+}
+
+/// A recording can't be made again.
+#[test]
+fn an_output_never_replaces_what_it_is_made_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = write(
+        folder.path(),
+        "own.log",
+        b"step 0 memory_allocated: 1.0 MiB\nstep 1 memory_allocated: 2.0 MiB\n",
+    );
+    let run = folder.path().display().to_string();
+    let around = folder.path().join("../").join(folder.path().file_name().unwrap()).join("own.log");
+    let before = std::fs::read(&own).unwrap();
+    for command in [
+        &["report", &own, "--format", "md", "-o", &own][..],
+        &["report", &own, "--format", "md", "-o", &around.display().to_string()],
+        &["report", &run, "--format", "md", "-o", &own],
+        &["export", &run, "--table", "samples", "--format", "csv", "-o", &own],
+        &["query", &own, "SELECT bytes FROM samples", "--format", "csv", "-o", &own],
+        &["compare", &run, &leak(), "--format", "md", "-o", &own],
+    ] {
+        let refused = fails(2, command);
+        assert!(refused.contains("the output would replace a file that it is made from: "), "{refused}");
+    }
+    assert_eq!(std::fs::read(&own).unwrap(), before);
+    // What lies beside it may be written again.
+    let report = folder.path().join("report.md").display().to_string();
+    done(&["report", &run, "-o", &report]);
+    done(&["report", &run, "-o", &report]);
+}
+
+#[test]
+fn a_failed_write_names_the_file_that_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("no").join("x.html").display().to_string();
+    let failed = fails(1, &["report", &leak(), "-o", &path]);
+    assert!(
+        failed.starts_with("vramscope: the file can't be written (")
+            && failed.ends_with(&format!(": {path}\n"))
+    );
+    assert!(!failed.contains(".vramscope-"), "{failed}");
 }
 
 #[cfg(unix)]
@@ -259,6 +325,8 @@ fn every_table_goes_to_csv_and_parquet() {
     let target = ranks.display().to_string();
     done(&["export", &leak(), "--table", "steps", "--partition", "rank", "-o", &target]);
     assert!(ranks.join("rank=0/part-0.parquet").is_file());
+    let again = fails(2, &["export", &leak(), "--table", "steps", "--partition", "rank", "-o", &target]);
+    assert!(again.contains("holds the ranks of an earlier export already: "), "{again}");
     assert!(fails(2, &["export", &leak(), "--table", "steps", "--partition", "rank"]).contains("-o"));
     fails(2, &["export", &leak(), "--table", "chairs"]);
 }

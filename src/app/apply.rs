@@ -15,7 +15,7 @@ use super::timeline::view::TimeView;
 use crate::align::RankFiles;
 use crate::analysis::RowRef;
 use crate::model::{BEFORE_NS, NEVER_NS, SourceId, SourceKind, TimeRange, format_count};
-use crate::report::Format;
+use crate::report::{self, Format};
 use crate::text::t;
 
 /// So many rows go to the clipboard; a file takes them all.
@@ -402,8 +402,10 @@ impl App {
 
     fn save_table(&mut self, ctx: &egui::Context, path: PathBuf) {
         let Some(sheet) = Sheet::of(&self.state).filter(|_| self.exporting.is_none()) else { return };
+        let sources = self.state.source_paths();
         let write = move || {
-            crate::report::write_file(&path, |file| sheet.write(&mut std::io::BufWriter::new(file)))
+            report::spare(&path, sources.iter().map(PathBuf::as_path))?;
+            report::write_file(&path, |file| sheet.write(&mut std::io::BufWriter::new(file)))
                 .map_err(|error| format!("{error:#}"))?;
             Ok(path)
         };

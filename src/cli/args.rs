@@ -216,8 +216,10 @@ impl ValueEnum for GroupBy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
     /// One file for a browser
+    #[value(alias = "htm")]
     Html,
     /// Markdown, for an issue
+    #[value(alias = "markdown")]
     Md,
     /// For scripts
     Json,
@@ -351,19 +353,19 @@ pub struct QueryArgs {
     /// How to read the files.
     #[command(flatten)]
     pub reading: Reading,
-    /// How to write the result
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: QueryFormat,
+    /// How to write the result [default: by the name of the output file, else text]
+    #[arg(long, value_enum)]
+    pub format: Option<QueryFormat>,
     /// Where to.
     #[command(flatten)]
     pub output: Output,
 }
 
 /// `--format` of a query's result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum QueryFormat {
     /// A table for people, long ones cut
-    #[default]
+    #[value(alias = "txt")]
     Text,
     /// Text with commas
     Csv,
@@ -385,21 +387,22 @@ pub struct CompareArgs {
     /// How to read them.
     #[command(flatten)]
     pub reading: Reading,
-    /// How to write it
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: CompareFormat,
+    /// How to write it [default: by the name of the output file, else text]
+    #[arg(long, value_enum)]
+    pub format: Option<CompareFormat>,
     /// Where to.
     #[command(flatten)]
     pub output: Output,
 }
 
 /// `--format` of a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CompareFormat {
     /// For people
-    #[default]
+    #[value(alias = "txt")]
     Text,
     /// Markdown, for an issue
+    #[value(alias = "markdown")]
     Md,
     /// For scripts
     Json,

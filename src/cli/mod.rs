@@ -16,7 +16,7 @@ mod select;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use crate::report::printable;
+use crate::report::{WriteError, printable};
 pub use args::{Args, Command};
 
 /// Wrong usage that only shows once the files are open: a step that isn't there, a source of no such name.
@@ -65,5 +65,6 @@ fn complain(text: &str) {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    let error = error.downcast_ref::<WriteError>().map_or(error, |error| &error.cause);
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
 }

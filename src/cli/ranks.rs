@@ -63,12 +63,8 @@ impl Ranks {
         Ok(status)
     }
 
-    fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        self.files.ranks.iter().flat_map(|rank| &rank.files).chain(&self.files.logs)
-    }
-
     fn check_offsets(&self, offsets: &[Offset]) -> Result<(), UsageError> {
-        let is_missing = |offset: &&Offset| !self.paths().any(|path| path.ends_with(&offset.name));
+        let is_missing = |offset: &&Offset| !self.files.paths().any(|path| path.ends_with(&offset.name));
         match offsets.iter().find(is_missing) {
             Some(offset) => Err(UsageError(t!("no source is named `{name}`", name = offset.name))),
             None => Ok(()),

@@ -8,13 +8,17 @@ use super::select::Selected;
 use super::{Status, UsageError, complain, open, select};
 use crate::analysis::Index;
 use crate::model::format_count;
-use crate::report::{self, Format, Options, Process, Redactor, Report, quote};
+use crate::report::{self, Options, Process, Redactor, Report, quote};
 use crate::text::t;
 
 /// An error names no more processes than this.
 const MAX_NAMES: usize = 16;
 
 pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
+    // What a preview is written into has no format.
+    let format =
+        if args.preview { ReportFormat::Md } else { args.output.format(args.format, ReportFormat::Md)? };
+    args.output.spare(&args.inputs.files, &args.inputs.reading)?;
     let mut redactor = Redactor::default();
     let (report, status) = match Ranks::of(&args.inputs.files, args.one_by_one) {
         Some(ranks) => one_by_one(args, &ranks, &mut redactor)?,
@@ -29,12 +33,7 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
         args.output.write(report::preview(&report, &redactor.replaced()).as_bytes())?;
         return Ok(status);
     }
-    let format = match (args.format, args.output.path()) {
-        (Some(format), _) => Format::from(format),
-        (None, Some(path)) => Format::of_path(path).unwrap_or(ReportFormat::Md.into()),
-        (None, None) => ReportFormat::Md.into(),
-    };
-    args.output.write(&report::render(&report, format)?)?;
+    args.output.write(&report::render(&report, format.into())?)?;
     Ok(status)
 }
 

@@ -107,19 +107,28 @@ fn importer_of(head: &Head<'_>) -> Option<&'static dyn Importer> {
 /// How much of a file is read to tell its kind without reading it whole.
 const BEGINNING_BYTES: u64 = 256 << 10;
 
-/// Whether a file is one process's trace or snapshot, by its beginning: those are large and come one a rank.
-pub fn is_process_file(path: &Path) -> bool {
+/// Who reads a file, by its beginning.
+fn importer_of_path(path: &Path) -> Option<&'static dyn Importer> {
     let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut bytes = Vec::new();
     let read = |file: std::fs::File| file.take(BEGINNING_BYTES).read_to_end(&mut bytes);
     if !is_file || std::fs::File::open(path).and_then(read).is_err() {
-        return false;
+        return None;
     }
     let input = Input::from_bytes("", bytes);
     let head_bytes = input.head();
-    let importer = importer_of(&Head::new(&head_bytes));
+    importer_of(&Head::new(&head_bytes))
+}
+
+/// Whether a file is of a kind that can be opened, by its beginning.
+pub fn is_readable(path: &Path) -> bool {
+    importer_of_path(path).is_some()
+}
+
+/// Whether a file is one process's trace or snapshot, by its beginning: those are large and come one a rank.
+pub fn is_process_file(path: &Path) -> bool {
     let kinds = [SourceKind::Trace, SourceKind::Snapshot];
-    importer.is_some_and(|importer| kinds.iter().any(|kind| kind.label() == importer.name()))
+    importer_of_path(path).is_some_and(|importer| kinds.iter().any(|kind| kind.label() == importer.name()))
 }
 
 const PLAIN_TEXT: &str = msg!("this is text without memory figures");
