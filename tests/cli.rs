@@ -225,6 +225,19 @@ fn logs_are_read_by_the_users_pattern() {
 }
 
 #[test]
+fn a_redacted_command_tells_no_pattern() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = write(folder.path(), "own.log", b"alice=7 MB\nalice=8 MB\n");
+    let pattern = r"alice=(?P<mem>\d+ MB)";
+    for arguments in [&["--log-pattern", pattern][..], &[&format!("--log-pattern={pattern}")]] {
+        let text = done(&[&["report", &log, "--redact", "--format", "json"], arguments].concat());
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let command = report["command"].as_str().unwrap();
+        assert!(command.contains("PATTERN") && !text.contains("alice"), "{text}");
+    }
+}
+
+#[test]
 fn gpus_of_a_drivers_log_are_numbered_as_the_run_saw_them() {
     let folder = tempfile::tempdir().unwrap();
     let rows = "timestamp, index, memory.used [MiB]\n2026/12/01 11:22:03.379, 0, 1 MiB\n2026/12/01 11:22:03.379, 3, 7 MiB\n";

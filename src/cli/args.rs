@@ -300,6 +300,13 @@ pub struct ReportArgs {
     pub one_by_one: bool,
 }
 
+impl ReportArgs {
+    /// Whether names are replaced.
+    pub fn is_redacted(&self) -> bool {
+        self.redact || self.redact_code
+    }
+}
+
 /// `export`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ExportArgs {

@@ -52,7 +52,9 @@ fn partition(args: &ExportArgs, format: TableFormat, folder: &Path) -> anyhow::R
     let mut dataset = Dataset::new(folder, args.table, format);
     let status = match Ranks::of(&args.inputs.files, args.one_by_one) {
         // A log that belongs to no rank would be in every part.
-        Some(ranks) => ranks.each(&args.inputs.reading, false, |index| dataset.add(index))?,
+        Some(ranks) => ranks
+            .each(&args.inputs.reading, false, |index| dataset.add(index))
+            .map(|failed| Status::with(&failed))?,
         None => {
             let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
             let status = loaded.complain()?;

@@ -33,6 +33,13 @@ enum Status {
     InputLeftOut,
 }
 
+impl Status {
+    /// How it went with these left out.
+    fn with<T>(left_out: &[T]) -> Self {
+        if left_out.is_empty() { Self::Done } else { Self::InputLeftOut }
+    }
+}
+
 /// Runs a command: 0 done, 1 an input could not be used or an output not written, 2 wrong usage.
 pub fn run(command: &Command) -> ExitCode {
     let result = match command {

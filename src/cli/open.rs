@@ -43,7 +43,7 @@ impl Loaded {
             }
         }
         failed.for_each(|error| complain(&error.to_string()));
-        Ok(if self.failed.is_empty() { Status::Done } else { Status::InputLeftOut })
+        Ok(Status::with(&self.failed))
     }
 }
 

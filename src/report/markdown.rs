@@ -5,10 +5,10 @@
 use std::fmt::Write as _;
 
 use super::words::{
-    apart_rows, clock_text, foremost, group_label, group_rate, has_allocations, link_text, notes,
+    apart_rows, clock_text, foremost, group_label, group_rate, has_allocations, left_out_text, link_text, notes,
     per_step_text, spans, stands_out, steps_text, sure_text, total_rows,
 };
-use super::{Finding, Group, Report};
+use super::{Finding, Group, LeftOut, Report};
 use crate::analysis::label_words;
 use crate::model::time::format_unix;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
@@ -52,6 +52,14 @@ fn totals(out: &mut String, report: &Report) {
         to = format_unix(report.range.end_ns)
     );
     let _ = writeln!(out, "{scope}\n");
+    if !report.left_out.is_empty() {
+        let _ = writeln!(out, "**{}**\n", t!("Left out, so that the figures lack them"));
+        for left_out in &report.left_out {
+            let cause = escape(&left_out.cause);
+            let _ = writeln!(out, "- {}", left_out_text(&LeftOut { cause, ..left_out.clone() }, code));
+        }
+        out.push('\n');
+    }
     if !has_allocations(report) {
         return;
     }
