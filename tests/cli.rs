@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{root, sample};
+use crate::support::{recording, root, sample};
 
 fn vramscope(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_vramscope")).args(arguments).output().expect("the program starts")
@@ -320,8 +320,67 @@ fn sql_sees_the_tables_and_nothing_else() {
         assert!(!String::from_utf8_lossy(&output.stdout).contains("hunter2"), "{sql}");
     }
     assert_eq!(std::fs::read(folder.path().join("secret.csv")).unwrap(), b"word\nhunter2\n");
+    for sql in [
+        "DROP TABLE steps",
+        "/* x */ truncate TABLE steps",
+        "DELETE FROM steps",
+        "EXPLAIN SELECT 1",
+        "SHOW COLUMNS",
+    ] {
+        assert!(fails(1, &["query", &leak(), sql]).contains("a query only reads"), "{sql}");
+    }
+    let columns = "column,type\nprocess,text\nrank,integer\nstep,integer\n";
+    for sql in ["DESCRIBE steps", "describe \"steps\";", "SHOW COLUMNS FROM steps"] {
+        assert!(done(&["query", &leak(), sql, "--format", "csv"]).starts_with(columns), "{sql}");
+    }
+    assert!(fails(1, &["query", &leak(), "DESCRIBE chairs"]).contains("no table is named chairs"));
     assert!(fails(1, &["query", &leak(), "SELECT nothing FROM steps"]).contains("nothing"));
     assert!(fails(1, &["query", &leak(), "tell me"]).contains("not SQL"));
+}
+
+/// The example of the help gives what the report gives: private pools are no leak.
+#[test]
+fn the_examples_figure_is_the_reports() {
+    let help = done(&["query", "--help"]);
+    let example = help.split('"').find(|part| part.starts_with("SELECT call_site")).unwrap();
+    let mut runs = vec![sample("val_without_no_grad")];
+    runs.extend(recording("streams_and_graphs"));
+    for run in runs {
+        let run = run.display().to_string();
+        let sql = example.replace("LIMIT 10", "");
+        let rows: Vec<serde_json::Value> =
+            serde_json::from_str(&done(&["query", &run, &sql, "--format", "json"])).unwrap();
+        let bytes: u64 = rows.iter().map(|row| row["bytes"].as_u64().unwrap()).sum();
+        let report: serde_json::Value =
+            serde_json::from_str(&done(&["report", &run, "--from", "0%", "--format", "json"])).unwrap();
+        assert_eq!(report["survivors"]["recording_end"]["bytes"], bytes, "{run}");
+    }
+}
+
+/// A report beside the recordings is full of figures, which are no log's.
+#[test]
+fn what_vramscope_wrote_is_no_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for language in ["en", "zh-CN"] {
+        for name in ["r.html", "r.md", "r.json", "r.csv", "r.svg", "r.png"] {
+            let output = path(&format!("{language}.{name}"));
+            done(&["--language", language, "report", &leak(), "-o", &output]);
+        }
+    }
+    for table in ["allocations", "events", "ops", "samples", "steps", "segments", "stacks"] {
+        done(&["export", &leak(), "--table", table, "-o", &path(&format!("{table}.csv"))]);
+        let ranks = ["--partition", "rank", "--format", "csv"];
+        done(&[&["export", &leak(), "--table", table, "-o", &path(table)], &ranks[..]].concat());
+    }
+    done(&["compare", &leak(), &leak(), "-o", &path("c.json")]);
+    let page = "<html><body>memory_allocated: 5.0 GiB, CUDA out of memory</body></html>";
+    write(folder.path(), "page.html", page.as_bytes());
+    let inspection = fails(1, &["inspect", &folder.path().display().to_string()]);
+    assert!(inspection.contains("nothing here can be opened"), "{inspection}");
+    assert!(fails(1, &["report", &path("en.r.html")]).contains("a report or a table that vramscope wrote"));
+    assert!(fails(1, &["report", &path("zh-CN.r.md")]).contains("a report or a table that vramscope wrote"));
+    assert!(fails(1, &["report", &path("page.html")]).contains("a web page"));
 }
 
 #[test]

@@ -72,7 +72,12 @@ fn every_format_says_what_is_kept_and_where() {
         let text = text(&report, format);
         assert!(text.contains("record.py:63 validate"), "{format:?}");
     }
-    assert!(text(&report, Format::Svg).contains("allocated, cuda:0"));
+    let svg = text(&report, Format::Svg);
+    assert!(svg.contains("allocated, cuda:0") && svg.contains(">step</text>"));
+    assert!(!report.driver.is_empty());
+    for format in [Format::Html, Format::Markdown] {
+        assert!(text(&report, format).contains("What the driver counts"), "{format:?}");
+    }
     let html = text(&report, Format::Html);
     assert!(html.contains("601,661,440 B") && html.contains("vramscope report run") && html.contains("<svg"));
     for outside in ["http:", "https:", "<script", "src=", "url("] {

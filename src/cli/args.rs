@@ -42,9 +42,10 @@ EXIT STATUS
 const QUERY_EXAMPLES: &str = "\
 EXAMPLES
   vramscope query run/ 'SHOW TABLES'
+  vramscope query run/ 'DESCRIBE allocations'          its columns; times are Unix nanoseconds
   vramscope query run/ 'SELECT * FROM steps'
-  vramscope query run/ 'SELECT call_site, COUNT(*) AS count, SUM(size_bytes) AS bytes FROM allocations
-                        WHERE free_completed_ns IS NULL GROUP BY call_site ORDER BY bytes DESC LIMIT 10'";
+  vramscope query run/ \"SELECT call_site, COUNT(*) AS count, SUM(size_bytes) AS bytes FROM allocations
+                        WHERE state = 'kept' GROUP BY call_site ORDER BY bytes DESC LIMIT 10\"";
 
 /// Tells what is holding your GPU memory.
 #[derive(Debug, Parser)]
@@ -79,7 +80,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Write a table as CSV or Parquet
     Export(ExportArgs),
-    /// Ask with SQL
+    /// Ask with SQL: SELECT from the tables that SHOW TABLES lists, whose columns DESCRIBE names
     #[command(after_help = QUERY_EXAMPLES)]
     Query(QueryArgs),
     /// Compare what two runs keep
@@ -286,10 +287,10 @@ pub struct ReportArgs {
     /// List every survivor instead of the largest 1,000
     #[arg(long)]
     pub all: bool,
-    /// Replace the names of users, hosts, folders, files, boards and processes
+    /// Replace the names of users, hosts, folders, files, boards and processes; of lines of logs only figures stay
     #[arg(long)]
     pub redact: bool,
-    /// Replace the names of your own source files and functions, and of modules, too
+    /// Replace the names of your own source files, functions and ops, and of modules, too
     #[arg(long)]
     pub redact_code: bool,
     /// Instead of the report, list what --redact replaces in it and what of yours would still leave

@@ -3,8 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::words::{
-    apart_rows, clock_text, foremost, group_label, group_rate, has_allocations, left_out_text, link_text, notes,
-    per_step_text, spans, stands_out, steps_text, sure_text, total_rows,
+    apart_rows, clock_text, foremost, group_label, group_rate, has_allocations, left_out_text, link_text,
+    notes, per_step_text, spans, stands_out, steps_text, sure_text, total_rows,
 };
 use super::{Allocation, Finding, Group, Process, Report, chart};
 use crate::analysis::label_words;
