@@ -381,6 +381,29 @@ fn a_report_is_exported_to_a_typed_path() {
     assert_eq!(window.state().state().dialog, None);
 }
 
+/// A recording can't be made again.
+#[test]
+fn a_report_never_replaces_what_is_open() {
+    let mut window = leak();
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("own.log");
+    let lines = "step 0 memory_allocated: 1.0 MiB\nstep 1 memory_allocated: 2.0 MiB\n";
+    std::fs::write(&log, lines).expect("written");
+    drop_file(&mut window, log.clone());
+    key(&mut window, Modifiers::COMMAND, Key::S);
+    window.get_by_label("Path").focus();
+    window.step();
+    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    window.step();
+    window.get_by_label("Path").type_text(&log.display().to_string());
+    window.run_steps(2);
+    window.get_by_label("Export").click();
+    settle(&mut window);
+    let said = &window.state().state().messages;
+    assert!(said.iter().any(|message| message.text.contains("would replace a file")), "{said:?}");
+    assert_eq!(std::fs::read_to_string(log).expect("still there"), lines);
+}
+
 #[test]
 fn the_export_dialog_shows_what_it_replaces() {
     let mut window = leak();

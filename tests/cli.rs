@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{root, sample};
+use crate::support::{recording, root, sample};
 
 fn vramscope(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_vramscope")).args(arguments).output().expect("the program starts")
@@ -103,6 +103,72 @@ fn the_format_follows_the_files_name() {
     let path = folder.path().join("kept.html");
     done(&["report", &leak(), "-o", &path.display().to_string()]);
     assert!(std::fs::read_to_string(path).unwrap().starts_with("<!DOCTYPE html>"));
+
+    let written = |command: &[&str], name: &str| {
+        let path = folder.path().join(name).display().to_string();
+        done(&[command, &["-o", &path]].concat());
+        std::fs::read(path).unwrap()
+    };
+    let (leak, steps) = (leak(), "SELECT step FROM steps");
+    assert!(written(&["query", &leak, steps], "q.parquet").starts_with(b"PAR1"));
+    assert!(written(&["query", &leak, steps], "q.JSON").starts_with(b"["));
+    assert!(written(&["query", &leak, steps], "q.csv").starts_with(b"step\n"));
+    assert!(written(&["compare", &leak, &leak], "c.md").starts_with(b"**"));
+    assert!(written(&["compare", &leak, &leak], "c.json").starts_with(b"{"));
+    assert!(written(&["report", &leak, "--format", "json"], "r.x").starts_with(b"{"));
+    for (command, name, formats) in [
+        (&["report", &leak][..], "x.pdf", "html, md, json, csv, svg, png"),
+        (&["export", &leak, "--table", "steps"], "s.json", "csv, parquet"),
+        (&["query", &leak, steps], "q.html", "text, csv, json, parquet"),
+        (&["compare", &leak, &leak], "c.csv", "text, md, json"),
+    ] {
+        let path = folder.path().join(name);
+        let refused = fails(2, &[command, &["-o", &path.display().to_string()]].concat());
+        assert!(refused.contains(&format!("there are {formats}, ")) && refused.contains(name), "{refused}");
+        assert!(!path.exists());
+    }
+}
+
+/// A recording can't be made again.
+#[test]
+fn an_output_never_replaces_what_it_is_made_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = write(
+        folder.path(),
+        "own.log",
+        b"step 0 memory_allocated: 1.0 MiB\nstep 1 memory_allocated: 2.0 MiB\n",
+    );
+    let run = folder.path().display().to_string();
+    let around = folder.path().join("../").join(folder.path().file_name().unwrap()).join("own.log");
+    let before = std::fs::read(&own).unwrap();
+    for command in [
+        &["report", &own, "--format", "md", "-o", &own][..],
+        &["report", &own, "--format", "md", "-o", &around.display().to_string()],
+        &["report", &run, "--format", "md", "-o", &own],
+        &["export", &run, "--table", "samples", "--format", "csv", "-o", &own],
+        &["query", &own, "SELECT bytes FROM samples", "--format", "csv", "-o", &own],
+        &["compare", &run, &leak(), "--format", "md", "-o", &own],
+    ] {
+        let refused = fails(2, command);
+        assert!(refused.contains("the output would replace a file that it is made from: "), "{refused}");
+    }
+    assert_eq!(std::fs::read(&own).unwrap(), before);
+    // What lies beside it may be written again.
+    let report = folder.path().join("report.md").display().to_string();
+    done(&["report", &run, "-o", &report]);
+    done(&["report", &run, "-o", &report]);
+}
+
+#[test]
+fn a_failed_write_names_the_file_that_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("no").join("x.html").display().to_string();
+    let failed = fails(1, &["report", &leak(), "-o", &path]);
+    assert!(
+        failed.starts_with("vramscope: the file can't be written (")
+            && failed.ends_with(&format!(": {path}\n"))
+    );
+    assert!(!failed.contains(".vramscope-"), "{failed}");
 }
 
 #[cfg(unix)]
@@ -156,6 +222,19 @@ fn logs_are_read_by_the_users_pattern() {
     let none = fails(1, &["inspect", &log, "--log-pattern", "nothing"]);
     assert!(none.contains("without what your pattern looks for"), "{none}");
     assert!(fails(2, &["inspect", &log, "--log-pattern", "("]).contains("unclosed group"));
+}
+
+#[test]
+fn a_redacted_command_tells_no_pattern() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = write(folder.path(), "own.log", b"alice=7 MB\nalice=8 MB\n");
+    let pattern = r"alice=(?P<mem>\d+ MB)";
+    for arguments in [&["--log-pattern", pattern][..], &[&format!("--log-pattern={pattern}")]] {
+        let text = done(&[&["report", &log, "--redact", "--format", "json"], arguments].concat());
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let command = report["command"].as_str().unwrap();
+        assert!(command.contains("PATTERN") && !text.contains("alice"), "{text}");
+    }
 }
 
 #[test]
@@ -241,8 +320,67 @@ fn sql_sees_the_tables_and_nothing_else() {
         assert!(!String::from_utf8_lossy(&output.stdout).contains("hunter2"), "{sql}");
     }
     assert_eq!(std::fs::read(folder.path().join("secret.csv")).unwrap(), b"word\nhunter2\n");
+    for sql in [
+        "DROP TABLE steps",
+        "/* x */ truncate TABLE steps",
+        "DELETE FROM steps",
+        "EXPLAIN SELECT 1",
+        "SHOW COLUMNS",
+    ] {
+        assert!(fails(1, &["query", &leak(), sql]).contains("a query only reads"), "{sql}");
+    }
+    let columns = "column,type\nprocess,text\nrank,integer\nstep,integer\n";
+    for sql in ["DESCRIBE steps", "describe \"steps\";", "SHOW COLUMNS FROM steps"] {
+        assert!(done(&["query", &leak(), sql, "--format", "csv"]).starts_with(columns), "{sql}");
+    }
+    assert!(fails(1, &["query", &leak(), "DESCRIBE chairs"]).contains("no table is named chairs"));
     assert!(fails(1, &["query", &leak(), "SELECT nothing FROM steps"]).contains("nothing"));
     assert!(fails(1, &["query", &leak(), "tell me"]).contains("not SQL"));
+}
+
+/// The example of the help gives what the report gives: private pools are no leak.
+#[test]
+fn the_examples_figure_is_the_reports() {
+    let help = done(&["query", "--help"]);
+    let example = help.split('"').find(|part| part.starts_with("SELECT call_site")).unwrap();
+    let mut runs = vec![sample("val_without_no_grad")];
+    runs.extend(recording("streams_and_graphs"));
+    for run in runs {
+        let run = run.display().to_string();
+        let sql = example.replace("LIMIT 10", "");
+        let rows: Vec<serde_json::Value> =
+            serde_json::from_str(&done(&["query", &run, &sql, "--format", "json"])).unwrap();
+        let bytes: u64 = rows.iter().map(|row| row["bytes"].as_u64().unwrap()).sum();
+        let report: serde_json::Value =
+            serde_json::from_str(&done(&["report", &run, "--from", "0%", "--format", "json"])).unwrap();
+        assert_eq!(report["survivors"]["recording_end"]["bytes"], bytes, "{run}");
+    }
+}
+
+/// A report beside the recordings is full of figures, which are no log's.
+#[test]
+fn what_vramscope_wrote_is_no_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for language in ["en", "zh-CN"] {
+        for name in ["r.html", "r.md", "r.json", "r.csv", "r.svg", "r.png"] {
+            let output = path(&format!("{language}.{name}"));
+            done(&["--language", language, "report", &leak(), "-o", &output]);
+        }
+    }
+    for table in ["allocations", "events", "ops", "samples", "steps", "segments", "stacks"] {
+        done(&["export", &leak(), "--table", table, "-o", &path(&format!("{table}.csv"))]);
+        let ranks = ["--partition", "rank", "--format", "csv"];
+        done(&[&["export", &leak(), "--table", table, "-o", &path(table)], &ranks[..]].concat());
+    }
+    done(&["compare", &leak(), &leak(), "-o", &path("c.json")]);
+    let page = "<html><body>memory_allocated: 5.0 GiB, CUDA out of memory</body></html>";
+    write(folder.path(), "page.html", page.as_bytes());
+    let inspection = fails(1, &["inspect", &folder.path().display().to_string()]);
+    assert!(inspection.contains("nothing here can be opened"), "{inspection}");
+    assert!(fails(1, &["report", &path("en.r.html")]).contains("a report or a table that vramscope wrote"));
+    assert!(fails(1, &["report", &path("zh-CN.r.md")]).contains("a report or a table that vramscope wrote"));
+    assert!(fails(1, &["report", &path("page.html")]).contains("a web page"));
 }
 
 #[test]
@@ -259,6 +397,8 @@ fn every_table_goes_to_csv_and_parquet() {
     let target = ranks.display().to_string();
     done(&["export", &leak(), "--table", "steps", "--partition", "rank", "-o", &target]);
     assert!(ranks.join("rank=0/part-0.parquet").is_file());
+    let again = fails(2, &["export", &leak(), "--table", "steps", "--partition", "rank", "-o", &target]);
+    assert!(again.contains("holds the ranks of an earlier export already: "), "{again}");
     assert!(fails(2, &["export", &leak(), "--table", "steps", "--partition", "rank"]).contains("-o"));
     fails(2, &["export", &leak(), "--table", "chairs"]);
 }

@@ -157,3 +157,33 @@ fn a_log_of_another_time_suggests_no_range() {
     let report = report(&[&snapshot, &log]);
     assert!(report["survivors"]["allocated"]["count"].as_u64().unwrap() > 0, "{}", report["summary"]);
 }
+
+/// Its figures are missing from the table, so the report must say so itself: stderr is not sent along.
+#[test]
+fn a_rank_that_cannot_be_read_is_told_in_the_report() {
+    let folder = run();
+    let broken = folder.path().join("snapshot_rank7.pickle");
+    std::fs::write(&broken, b"\x80\x05cos\nsystem\n(S'true'\ntR.").unwrap();
+    let run = path(folder.path());
+    let written = |more: &[&str]| {
+        let program = std::process::Command::new(env!("CARGO_BIN_EXE_vramscope"));
+        let output = { program }.arg("report").arg(&run).args(more).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let report: serde_json::Value = serde_json::from_str(&written(&["--format", "json"])).unwrap();
+    assert_eq!(report["left_out"][0]["name"], path(&broken));
+    assert_eq!(report["left_out"][0]["rank"], 7);
+    let cause = report["left_out"][0]["cause"].as_str().unwrap();
+    assert!(!cause.is_empty() && !cause.contains("snapshot_rank7"), "{cause}");
+    for format in ["md", "html"] {
+        let text = written(&["--format", format]);
+        assert!(text.contains("rank 7, ") && text.contains("snapshot_rank7.pickle"), "{text}");
+        let text = written(&["--format", format, "--redact"]);
+        assert!(text.contains("rank 7, ") && !text.contains("snapshot_rank7.pickle"), "{text}");
+    }
+    // One file of few is told as well.
+    let few = [&path(&folder.path().join("snapshot_rank1.pickle")), &path(&broken)];
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_vramscope")).arg("report").args(few).output();
+    assert!(String::from_utf8(output.unwrap().stdout).unwrap().contains("rank 7, "));
+}

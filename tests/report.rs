@@ -72,7 +72,12 @@ fn every_format_says_what_is_kept_and_where() {
         let text = text(&report, format);
         assert!(text.contains("record.py:63 validate"), "{format:?}");
     }
-    assert!(text(&report, Format::Svg).contains("allocated, cuda:0"));
+    let svg = text(&report, Format::Svg);
+    assert!(svg.contains("allocated, cuda:0") && svg.contains(">step</text>"));
+    assert!(!report.driver.is_empty());
+    for format in [Format::Html, Format::Markdown] {
+        assert!(text(&report, format).contains("What the driver counts"), "{format:?}");
+    }
     let html = text(&report, Format::Html);
     assert!(html.contains("601,661,440 B") && html.contains("vramscope report run") && html.contains("<svg"));
     for outside in ["http:", "https:", "<script", "src=", "url("] {
@@ -151,6 +156,75 @@ fn code_is_redacted_on_request() {
     }
     let pairs = report::redactions(&index, true);
     assert!(pairs.iter().any(|pair| pair.original == "record.py:63 validate" && pair.word == *key));
+}
+
+const TRACE: &str = r#"{"traceEvents": [
+{"ph":"X","cat":"user_annotation","name":"acme_warmup","pid":7,"tid":7,"ts":1000,"dur":95},
+{"ph":"X","cat":"cpu_op","name":"acme::secret_kernel","pid":7,"tid":7,"ts":1001,"dur":20},
+{"ph":"X","cat":"cpu_op","name":"SecretFunctionBackward","pid":7,"tid":7,"ts":1030,"dur":20},
+{"ph":"X","cat":"cpu_op","name":"aten::relu","pid":7,"tid":7,"ts":1060,"dur":20},
+{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":7,"tid":7,"ts":1002,"args":{"Addr":4096,"Bytes":512,"Device Id":0,"Device Type":1,"Total Allocated":512,"Total Reserved":2097152}},
+{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":7,"tid":7,"ts":1032,"args":{"Addr":8192,"Bytes":512,"Device Id":0,"Device Type":1,"Total Allocated":1024,"Total Reserved":2097152}},
+{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":7,"tid":7,"ts":1062,"args":{"Addr":12288,"Bytes":512,"Device Id":0,"Device Type":1,"Total Allocated":1536,"Total Reserved":2097152}}
+]}"#;
+
+/// A report of the whole session, redacted, and its preview.
+fn redacted(index: &Index, with_code: bool) -> (Report, String) {
+    let query =
+        Query { selection: Selection::default(), range: index.session.span, free_by: FreeBy::RecordingEnd };
+    let plain = report::build(index, &query, GroupBy::Op, &Options::default());
+    let mut redactor = Redactor::default();
+    let report = redactor.redact(plain, index, with_code);
+    let preview = report::preview(&report, &redactor.replaced());
+    (report, preview)
+}
+
+#[test]
+fn ops_of_the_users_own_are_redacted_with_the_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.json");
+    std::fs::write(&path, TRACE).unwrap();
+    let index = open_index(&path);
+    let (report, preview) = redacted(&index, true);
+    for format in TEXTS.into_iter().filter(|&format| format != Format::Svg) {
+        let text = text(&report, format);
+        for own in ["acme", "secret", "Secret"] {
+            assert!(!text.contains(own), "{own} is still there in {format:?}");
+        }
+        assert!(text.contains("aten::relu") && text.contains("op-1") && text.contains("op-3"), "{format:?}");
+    }
+    assert!(preview.contains("acme::secret_kernel → op-"), "{preview}");
+    assert!(text(&redacted(&index, false).0, Format::Json).contains("acme::secret_kernel"));
+}
+
+/// What has a word of its own leaves no name, so it is not listed as a name that stays.
+#[test]
+fn the_preview_names_nothing_that_was_replaced_as_staying() {
+    let (_, preview) = redacted(&leak(), true);
+    let staying = preview.split("Still told").skip(1).collect::<String>();
+    assert!(preview.contains("record.py:63 validate → file-"), "{preview}");
+    assert!(!staying.contains("file-") && !staying.contains("module-"), "{staying}");
+    assert!(!staying.contains("your code"), "{staying}");
+}
+
+/// A line of a log may hold anything beside the message.
+#[test]
+fn quoted_lines_are_redacted_to_their_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("train.log");
+    let log = "step 0 memory_allocated: 1.0 MiB\nstep 1 memory_allocated: 2.0 MiB\n\
+               {\"msg\":\"CUDA out of memory. Tried to allocate 20.00 MiB. By acme-job of alice\",\"host\":\"gpu-node-17\",\
+               \"user\":\"alice\",\"run\":\"acme-secret\"}\n";
+    std::fs::write(&path, log).unwrap();
+    let (report, preview) = redacted(&open_index(&path), false);
+    for format in TEXTS {
+        let text = text(&report, format);
+        for name in ["gpu-node-17", "alice", "acme"] {
+            assert!(!text.contains(name), "{name} is still there in {format:?}");
+        }
+    }
+    assert!(text(&report, Format::Markdown).contains("out of memory (tried to allocate 20.00 MiB)"));
+    assert!(preview.contains("→ out of memory (tried to allocate 20.00 MiB)"), "{preview}");
 }
 
 #[test]

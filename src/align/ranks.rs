@@ -97,6 +97,11 @@ impl RankFiles {
         let ranks = by_owner.into_iter().map(|(owner, files)| Rank { name: owner.name(), files }).collect();
         Some(Self { ranks, logs: shared })
     }
+
+    /// All files, those of ranks first.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.ranks.iter().flat_map(|rank| &rank.files).chain(&self.logs)
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {

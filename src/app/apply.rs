@@ -434,8 +434,10 @@ impl App {
 
     fn save_table(&mut self, ctx: &egui::Context, path: PathBuf) {
         let Some(sheet) = Sheet::of(&self.state).filter(|_| self.exporting.is_none()) else { return };
+        let sources = self.state.source_paths();
         let write = move || {
-            crate::report::write_file(&path, |file| sheet.write(&mut std::io::BufWriter::new(file)))
+            report::spare(&path, sources.iter().map(PathBuf::as_path))?;
+            report::write_file(&path, |file| sheet.write(&mut std::io::BufWriter::new(file)))
                 .map_err(|error| format!("{error:#}"))?;
             Ok(path)
         };

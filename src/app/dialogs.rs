@@ -98,9 +98,11 @@ impl App {
         // A picture shows what the window shows.
         let is_picture = matches!(form.format, Format::Svg | Format::Png);
         let view = is_picture.then(|| TimeRange::new(self.state.view.start_ns, self.state.view.end_ns));
+        let sources = self.state.source_paths();
         let write = move || {
             let options = report::Options { redact: form.redact, ..Default::default() };
             let path = PathBuf::from(&form.path);
+            report::spare(&path, sources.iter().map(PathBuf::as_path))?;
             let mut report = report::build(&data.index, &query, group_by, &options);
             report.view = view;
             report::write(&report, form.format, &path).map_err(|error| format!("{error:#}"))?;

@@ -87,7 +87,7 @@ pub fn save(path: &Path, sources: &[PathBuf], choices: &Choices) -> Result<(), S
     crate::report::write_file(path, |file| Ok(file.write_all(&text)?)).map_err(|error| {
         t!(
             "the session can't be written ({cause}): {path}",
-            cause = error.root_cause(),
+            cause = error.cause.root_cause(),
             path = path.display()
         )
     })

@@ -358,6 +358,12 @@ impl State {
         self.cursor_ns.or(data.peak.map(|(at_ns, _)| at_ns)).unwrap_or_else(|| data.span().end_ns)
     }
 
+    /// The files that are open, or summed up.
+    pub fn source_paths(&self) -> Vec<PathBuf> {
+        let of_ranks = self.survey.iter().flat_map(|survey| survey.files.paths());
+        self.opened.iter().map(|file| &file.path).chain(of_ranks).cloned().collect()
+    }
+
     /// The ranks: those of the survey, else the processes of the session when there are several.
     pub fn ranks(&self) -> &[Row] {
         self.survey.as_ref().map_or(&self.answers.processes, |survey| &survey.rows)

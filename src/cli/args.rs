@@ -42,9 +42,10 @@ EXIT STATUS
 const QUERY_EXAMPLES: &str = "\
 EXAMPLES
   vramscope query run/ 'SHOW TABLES'
+  vramscope query run/ 'DESCRIBE allocations'          its columns; times are Unix nanoseconds
   vramscope query run/ 'SELECT * FROM steps'
-  vramscope query run/ 'SELECT call_site, COUNT(*) AS count, SUM(size_bytes) AS bytes FROM allocations
-                        WHERE free_completed_ns IS NULL GROUP BY call_site ORDER BY bytes DESC LIMIT 10'";
+  vramscope query run/ \"SELECT call_site, COUNT(*) AS count, SUM(size_bytes) AS bytes FROM allocations
+                        WHERE state = 'kept' GROUP BY call_site ORDER BY bytes DESC LIMIT 10\"";
 
 /// Tells what is holding your GPU memory.
 #[derive(Debug, Parser)]
@@ -79,7 +80,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Write a table as CSV or Parquet
     Export(ExportArgs),
-    /// Ask with SQL
+    /// Ask with SQL: SELECT from the tables that SHOW TABLES lists, whose columns DESCRIBE names
     #[command(after_help = QUERY_EXAMPLES)]
     Query(QueryArgs),
     /// Compare what two runs keep
@@ -216,8 +217,10 @@ impl ValueEnum for GroupBy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
     /// One file for a browser
+    #[value(alias = "htm")]
     Html,
     /// Markdown, for an issue
+    #[value(alias = "markdown")]
     Md,
     /// For scripts
     Json,
@@ -284,10 +287,10 @@ pub struct ReportArgs {
     /// List every survivor instead of the largest 1,000
     #[arg(long)]
     pub all: bool,
-    /// Replace the names of users, hosts, folders, files, boards and processes
+    /// Replace the names of users, hosts, folders, files, boards and processes; of lines of logs only figures stay
     #[arg(long)]
     pub redact: bool,
-    /// Replace the names of your own source files and functions, and of modules, too
+    /// Replace the names of your own source files, functions and ops, and of modules, too
     #[arg(long)]
     pub redact_code: bool,
     /// Instead of the report, list what --redact replaces in it and what of yours would still leave
@@ -296,6 +299,13 @@ pub struct ReportArgs {
     /// Hold one rank at a time: all ranks in a table, the worst (or --source) in full [default: from 17 files of ranks]
     #[arg(long)]
     pub one_by_one: bool,
+}
+
+impl ReportArgs {
+    /// Whether names are replaced.
+    pub fn is_redacted(&self) -> bool {
+        self.redact || self.redact_code
+    }
 }
 
 /// `export`.
@@ -351,19 +361,19 @@ pub struct QueryArgs {
     /// How to read the files.
     #[command(flatten)]
     pub reading: Reading,
-    /// How to write the result
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: QueryFormat,
+    /// How to write the result [default: by the name of the output file, else text]
+    #[arg(long, value_enum)]
+    pub format: Option<QueryFormat>,
     /// Where to.
     #[command(flatten)]
     pub output: Output,
 }
 
 /// `--format` of a query's result.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum QueryFormat {
     /// A table for people, long ones cut
-    #[default]
+    #[value(alias = "txt")]
     Text,
     /// Text with commas
     Csv,
@@ -385,21 +395,22 @@ pub struct CompareArgs {
     /// How to read them.
     #[command(flatten)]
     pub reading: Reading,
-    /// How to write it
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: CompareFormat,
+    /// How to write it [default: by the name of the output file, else text]
+    #[arg(long, value_enum)]
+    pub format: Option<CompareFormat>,
     /// Where to.
     #[command(flatten)]
     pub output: Output,
 }
 
 /// `--format` of a comparison.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CompareFormat {
     /// For people
-    #[default]
+    #[value(alias = "txt")]
     Text,
     /// Markdown, for an issue
+    #[value(alias = "markdown")]
     Md,
     /// For scripts
     Json,

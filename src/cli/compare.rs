@@ -18,11 +18,13 @@ const SCHEMA: &str = "vramscope.compare/1";
 const MAX_ROWS: usize = 40;
 
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<Status> {
+    let format = args.output.format(args.format, CompareFormat::Text)?;
+    args.output.spare(&[args.before.clone(), args.after.clone()], &args.reading)?;
     let before = open::open(std::slice::from_ref(&args.before), &args.reading)?;
     let after = open::open(std::slice::from_ref(&args.after), &args.reading)?;
     let statuses = [before.complain()?, after.complain()?];
     let comparison = compare(&before.index, &after.index);
-    let text = match args.format {
+    let text = match format {
         CompareFormat::Text => printable(&to_text(&comparison)).into_owned(),
         CompareFormat::Md => to_markdown(&comparison),
         CompareFormat::Json => to_json(&comparison, &args.before, &args.after)?,

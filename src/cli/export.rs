@@ -11,21 +11,17 @@ use super::{Status, UsageError, open, output};
 use crate::analysis::{Index, Selection};
 use crate::model::ProcessId;
 use crate::report::tables::{self, Table};
-use crate::report::write_file;
+use crate::report::{WriteError, write_file};
 use crate::text::t;
 
 pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
     let path = args.output.path();
-    let format = match (args.format, path.and_then(Path::extension)) {
-        (Some(format), _) => format,
-        (None, Some(extension)) if extension.eq_ignore_ascii_case("parquet") => TableFormat::Parquet,
-        (None, _) if args.partition.is_some() => TableFormat::Parquet,
-        (None, _) => TableFormat::Csv,
-    };
     if let Some(Partition::Rank) = args.partition {
         let folder = path.ok_or_else(|| UsageError(t!("--partition needs -o FOLDER").to_owned()))?;
-        return partition(args, format, folder);
+        return partition(args, args.format.unwrap_or(TableFormat::Parquet), folder);
     }
+    let format = args.output.format(args.format, TableFormat::Csv)?;
+    args.output.spare(&args.inputs.files, &args.inputs.reading)?;
     let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
     let status = loaded.complain()?;
     let mut frame = args.table.build(&loaded.index, Selection::of(&loaded.index.session))?;
@@ -45,10 +41,20 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
 }
 
 fn partition(args: &ExportArgs, format: TableFormat, folder: &Path) -> anyhow::Result<Status> {
+    // Its readers would take the ranks of both for one run.
+    if holds_ranks(folder) {
+        return Err(UsageError(t!(
+            "the folder holds the ranks of an earlier export already: {path}",
+            path = folder.display()
+        ))
+        .into());
+    }
     let mut dataset = Dataset::new(folder, args.table, format);
     let status = match Ranks::of(&args.inputs.files, args.one_by_one) {
         // A log that belongs to no rank would be in every part.
-        Some(ranks) => ranks.each(&args.inputs.reading, false, |index| dataset.add(index))?,
+        Some(ranks) => ranks
+            .each(&args.inputs.reading, false, |index| dataset.add(index))
+            .map(|failed| Status::with(&failed))?,
         None => {
             let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
             let status = loaded.complain()?;
@@ -120,11 +126,15 @@ impl<'a> Dataset<'a> {
         let first = self.ranks.iter().max().map_or(0, |highest| highest.saturating_add(1));
         for (number, path) in (first..).zip(&self.unnumbered) {
             let part = self.part_of(number)?;
-            std::fs::rename(path, &part)
-                .with_context(|| t!("the file can't be written: {path}", path = part.display()))?;
+            std::fs::rename(path, &part).map_err(|error| WriteError { cause: error.into(), path: part })?;
         }
         Ok(())
     }
+}
+
+fn holds_ranks(folder: &Path) -> bool {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("rank="))
 }
 
 fn make_folder(folder: &Path) -> anyhow::Result<()> {

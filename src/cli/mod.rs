@@ -16,7 +16,7 @@ mod select;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use crate::report::printable;
+use crate::report::{WriteError, printable};
 pub use args::{Args, Command};
 
 /// Wrong usage that only shows once the files are open: a step that isn't there, a source of no such name.
@@ -31,6 +31,13 @@ enum Status {
     Done,
     /// An input could not be used, and was named.
     InputLeftOut,
+}
+
+impl Status {
+    /// How it went with these left out.
+    fn with<T>(left_out: &[T]) -> Self {
+        if left_out.is_empty() { Self::Done } else { Self::InputLeftOut }
+    }
 }
 
 /// Runs a command: 0 done, 1 an input could not be used or an output not written, 2 wrong usage.
@@ -65,5 +72,6 @@ fn complain(text: &str) {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    let error = error.downcast_ref::<WriteError>().map_or(error, |error| &error.cause);
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_pipe))
 }

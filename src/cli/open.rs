@@ -24,6 +24,8 @@ pub(super) struct Loaded {
     pub failed: Vec<(PathBuf, ImportError)>,
     /// Files of a folder that are of no kind known here, and why.
     pub skipped: Vec<(PathBuf, ImportError)>,
+    /// What the user named.
+    named: Vec<PathBuf>,
 }
 
 impl Loaded {
@@ -39,11 +41,15 @@ impl Loaded {
             match (last, self.skipped.first()) {
                 (Some(error), _) => anyhow::bail!("{error}"),
                 (None, Some((_, error))) => anyhow::bail!(t!("nothing here can be opened; {error}", error)),
-                (None, None) => anyhow::bail!(t!("the folder is empty")),
+                (None, None) => {
+                    let folders: Vec<String> =
+                        self.named.iter().map(|path| path.display().to_string()).collect();
+                    anyhow::bail!(t!("the folder is empty: {path}", path = folders.join(", ")))
+                }
             }
         }
         failed.for_each(|error| complain(&error.to_string()));
-        Ok(if self.failed.is_empty() { Status::Done } else { Status::InputLeftOut })
+        Ok(Status::with(&self.failed))
     }
 }
 
@@ -53,7 +59,8 @@ impl Loaded {
 /// For an offset of a source that isn't there; files that can't be used are listed in the result.
 pub(super) fn open(files: &[PathBuf], reading: &Reading) -> anyhow::Result<Loaded> {
     let read = read(&import::expand_paths(files), files, reading)?;
-    Ok(Loaded { index: join(read.opened, reading)?, failed: read.failed, skipped: read.skipped })
+    let index = join(read.opened, reading)?;
+    Ok(Loaded { index, failed: read.failed, skipped: read.skipped, named: files.to_vec() })
 }
 
 /// Files that were read, not joined yet.

@@ -21,11 +21,13 @@ pub(super) fn run(args: &QueryArgs) -> anyhow::Result<Status> {
     let (sql, files) = args.files_and_sql.split_last().context(t!("no SQL was given"))?;
     let sql = sql.to_str().ok_or_else(|| UsageError(t!("the SQL is not UTF-8").to_owned()))?;
     let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    let format = args.output.format(args.format, QueryFormat::Text)?;
+    args.output.spare(&files, &args.reading)?;
     let loaded = open::open(&files, &args.reading)?;
     let status = loaded.complain()?;
     let mut answer = tables::query(&loaded.index, sql)?;
     let mut bytes = Vec::new();
-    match args.format {
+    match format {
         QueryFormat::Text => bytes.extend(printable(&to_text(&answer)).bytes()),
         QueryFormat::Csv => tables::write_csv(&answer, &mut bytes)?,
         QueryFormat::Json => bytes.extend(to_json(&answer)?),

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::args::{Offset, Reading};
-use super::{Status, UsageError, complain, open};
+use super::{UsageError, complain, open};
 use crate::align::{Opened, RankFiles};
 use crate::analysis::Index;
-use crate::import;
+use crate::import::{self, ImportError};
 use crate::text::t;
 
 /// The files of a run of many ranks.
@@ -26,7 +26,7 @@ impl Ranks {
     }
 
     /// Opens one rank after the other, on request with the logs that belong to no rank, and names the inputs that could
-    /// not be used.
+    /// not be used, which it returns.
     ///
     /// # Errors
     /// What `see` says, an offset of a file that isn't there, or that nothing could be opened.
@@ -35,15 +35,13 @@ impl Ranks {
         reading: &Reading,
         with_logs: bool,
         mut see: impl FnMut(&Index) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Status> {
+    ) -> anyhow::Result<Vec<(PathBuf, ImportError)>> {
         self.check_offsets(&reading.offset)?;
-        let mut status = Status::Done;
+        let mut failed = Vec::new();
         let mut read = |paths: &[PathBuf]| -> anyhow::Result<Vec<Opened>> {
             let files = open::read(paths, &self.named, reading)?;
-            for (_, error) in &files.failed {
-                complain(&error.to_string());
-                status = Status::InputLeftOut;
-            }
+            files.failed.iter().for_each(|(_, error)| complain(&error.to_string()));
+            failed.extend(files.failed);
             Ok(files.opened)
         };
         let logs = if with_logs { read(&self.files.logs)? } else { Vec::new() };
@@ -60,15 +58,11 @@ impl Ranks {
             see(&open::join(opened, &Reading { offset, ..reading.clone() })?)?;
         }
         anyhow::ensure!(!are_none, t!("none of the traces and snapshots could be opened"));
-        Ok(status)
-    }
-
-    fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        self.files.ranks.iter().flat_map(|rank| &rank.files).chain(&self.files.logs)
+        Ok(failed)
     }
 
     fn check_offsets(&self, offsets: &[Offset]) -> Result<(), UsageError> {
-        let is_missing = |offset: &&Offset| !self.paths().any(|path| path.ends_with(&offset.name));
+        let is_missing = |offset: &&Offset| !self.files.paths().any(|path| path.ends_with(&offset.name));
         match offsets.iter().find(is_missing) {
             Some(offset) => Err(UsageError(t!("no source is named `{name}`", name = offset.name))),
             None => Ok(()),

@@ -1,40 +1,46 @@
 //! `vramscope report`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
 
 use super::args::{ReportArgs, ReportFormat};
 use super::ranks::Ranks;
 use super::select::Selected;
 use super::{Status, UsageError, complain, open, select};
+use crate::align;
 use crate::analysis::Index;
+use crate::import::ImportError;
 use crate::model::format_count;
-use crate::report::{self, Format, Options, Process, Redactor, Report, quote};
+use crate::report::{self, LeftOut, Options, Process, Redactor, Report, quote};
 use crate::text::t;
 
 /// An error names no more processes than this.
 const MAX_NAMES: usize = 16;
 
 pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
+    // What a preview is written into has no format.
+    let format =
+        if args.preview { ReportFormat::Md } else { args.output.format(args.format, ReportFormat::Md)? };
+    args.output.spare(&args.inputs.files, &args.inputs.reading)?;
     let mut redactor = Redactor::default();
-    let (report, status) = match Ranks::of(&args.inputs.files, args.one_by_one) {
+    let (mut report, left_out) = match Ranks::of(&args.inputs.files, args.one_by_one) {
         Some(ranks) => one_by_one(args, &ranks, &mut redactor)?,
         None => {
             let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
-            let status = loaded.complain()?;
+            loaded.complain()?;
             let selected = select::select(&loaded.index, &args.selecting)?;
-            (build(args, &loaded.index, selected, &mut redactor), status)
+            let report = build(args, &loaded.index, selected, &mut redactor);
+            (report, unusable(args, &loaded.failed, &mut redactor))
         }
     };
+    let status = Status::with(&left_out);
+    report.left_out = left_out;
     if args.preview {
         args.output.write(report::preview(&report, &redactor.replaced()).as_bytes())?;
         return Ok(status);
     }
-    let format = match (args.format, args.output.path()) {
-        (Some(format), _) => Format::from(format),
-        (None, Some(path)) => Format::of_path(path).unwrap_or(ReportFormat::Md.into()),
-        (None, None) => ReportFormat::Md.into(),
-    };
-    args.output.write(&report::render(&report, format)?)?;
+    args.output.write(&report::render(&report, format.into())?)?;
     Ok(status)
 }
 
@@ -49,18 +55,23 @@ fn build(args: &ReportArgs, index: &Index, selected: Selected, redactor: &mut Re
         ..Options::default()
     };
     let report = report::build(index, &selected.query, args.group_by, &options);
-    if args.redact || args.redact_code { redactor.redact(report, index, args.redact_code) } else { report }
+    if args.is_redacted() { redactor.redact(report, index, args.redact_code) } else { report }
 }
 
 /// All ranks in a table, and the report of the worst one or the one that was asked for. Of the others only the table's
 /// row is kept.
-fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyhow::Result<(Report, Status)> {
+fn one_by_one(
+    args: &ReportArgs,
+    ranks: &Ranks,
+    redactor: &mut Redactor,
+) -> anyhow::Result<(Report, Vec<LeftOut>)> {
     let mut processes: Vec<Process> = Vec::new();
     let mut shown: Option<((Option<i64>, u64), Report)> = None;
-    let mut left_out: Option<UsageError> = None;
+    let mut unselected: Vec<LeftOut> = Vec::new();
+    let mut last_error: Option<UsageError> = None;
     let mut of_all = args.selecting.clone();
     let asked_for = of_all.source.take();
-    let mut status = ranks.each(&args.inputs.reading, true, |index| {
+    let failed = ranks.each(&args.inputs.reading, true, |index| {
         let selected = match select::select(index, &of_all) {
             Ok(selected) => selected,
             // A rank that died early lacks the steps that the others have.
@@ -68,7 +79,12 @@ fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyh
                 let labels: Vec<&str> =
                     index.session.processes.iter().map(|process| process.label.as_str()).collect();
                 complain(&t!("{error}; left out: {names}", error, names = labels.join(", ")));
-                left_out = Some(error);
+                unselected.extend(index.session.processes.iter().map(|process| LeftOut {
+                    name: process.label.clone(),
+                    rank: process.rank,
+                    cause: error.to_string(),
+                }));
+                last_error = Some(error);
                 return Ok(());
             }
         };
@@ -88,11 +104,10 @@ fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyh
         processes.append(&mut rows);
         Ok(())
     })?;
-    if left_out.is_some() {
-        status = Status::InputLeftOut;
-    }
-    match (shown, asked_for, left_out) {
-        (Some((_, report)), ..) => Ok((with_ranks(report, processes, args), status)),
+    let mut left_out = unusable(args, &failed, redactor);
+    left_out.append(&mut unselected);
+    match (shown, asked_for, last_error) {
+        (Some((_, report)), ..) => Ok((with_ranks(report, processes, args), left_out)),
         (None, Some(name), _) if !processes.is_empty() => {
             let names = processes.iter().take(MAX_NAMES).map(|process| process.name.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
@@ -107,6 +122,23 @@ fn one_by_one(args: &ReportArgs, ranks: &Ranks, redactor: &mut Redactor) -> anyh
         (None, _, Some(error)) => Err(error.into()),
         (None, ..) => anyhow::bail!(t!("none of the files tells of a process")),
     }
+}
+
+/// What a report says of files that could not be used.
+fn unusable(args: &ReportArgs, failed: &[(PathBuf, ImportError)], redactor: &mut Redactor) -> Vec<LeftOut> {
+    let name = |path: &Path| match path.display().to_string() {
+        name if args.is_redacted() => redactor.unused_file(&name),
+        name => name,
+    };
+    let names: Vec<String> = failed.iter().map(|(path, _)| path.as_path()).map(name).collect();
+    let files = names.into_iter().zip(failed);
+    files
+        .map(|(name, (path, error))| LeftOut {
+            name,
+            rank: align::rank_from_path(path),
+            cause: error.cause(),
+        })
+        .collect()
 }
 
 /// The report of one rank, with the table of all.
@@ -156,7 +188,8 @@ fn typed() -> Vec<String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The command as it was typed, quoted for a shell. Redacted reports name no files and folders.
+/// The command as it was typed, quoted for a shell. Redacted reports name no files and folders, and
+/// no pattern, which may hold names.
 fn command_line(typed: &[String], args: &ReportArgs) -> String {
     let mut words = vec!["vramscope".to_owned()];
     for word in typed {
@@ -164,7 +197,13 @@ fn command_line(typed: &[String], args: &ReportArgs) -> String {
             Some((option, value)) if word.starts_with("--") => (format!("{option}="), value),
             _ => (String::new(), word.as_str()),
         };
-        let value = if (args.redact || args.redact_code) && is_name(value, args) { "NAME" } else { value };
+        let is_redacted = args.is_redacted();
+        let pattern = args.inputs.reading.log_pattern.as_ref().map(Regex::as_str);
+        let value = match value {
+            value if is_redacted && pattern == Some(value) => "PATTERN",
+            value if is_redacted && is_name(value, args) => "NAME",
+            value => value,
+        };
         words.push(option + &quote(value));
     }
     words.join(" ")

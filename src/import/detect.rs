@@ -101,25 +101,79 @@ fn import_as(
 }
 
 fn importer_of(head: &Head<'_>) -> Option<&'static dyn Importer> {
+    // They hold figures, which would be read as a log's.
+    if is_own(head) || is_page(head) {
+        return None;
+    }
     IMPORTERS.iter().copied().find(|importer| importer.detect(head))
+}
+
+/// The first columns of the tables that vramscope writes as CSV.
+const OWN_COLUMNS: [&str; 8] = [
+    "group,count,bytes,call_site,ops,",
+    "process,rank,state,address,",
+    "process,rank,kind,time_ns,",
+    "source,process,lane,kind,name,",
+    "source,process,quantity,device,",
+    "process,rank,step,start_ns,",
+    "process,rank,device,state,segment_address,",
+    "process,rank,stack_id,depth,",
+];
+
+/// Whether vramscope wrote it: a report, or a table.
+fn is_own(head: &Head<'_>) -> bool {
+    let text = head.text.trim_start();
+    let first_line = text.lines().next().unwrap_or_default();
+    match text.chars().next() {
+        Some('<') => {
+            text.contains("<meta name=\"generator\" content=\"vramscope ")
+                || text.starts_with("<svg class=\"chart\"")
+        }
+        // The command that gives the report again ends it.
+        Some('*') => first_line.ends_with("**") && text.contains("```sh\nvramscope "),
+        Some('{') => {
+            text.lines().nth(1).is_some_and(|line| line.trim_start().starts_with("\"schema\": \"vramscope."))
+        }
+        // A table of one rank lacks the rank, which its folder names.
+        _ => OWN_COLUMNS.iter().any(|columns| {
+            first_line.starts_with(columns)
+                || first_line.starts_with(&columns.replace("process,rank,", "process,"))
+        }),
+    }
+}
+
+fn is_page(head: &Head<'_>) -> bool {
+    let text = head.text.trim_start().as_bytes();
+    let starts =
+        |with: &str| text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with.as_bytes()));
+    starts("<!doctype html") || starts("<html")
 }
 
 /// How much of a file is read to tell its kind without reading it whole.
 const BEGINNING_BYTES: u64 = 256 << 10;
 
-/// Whether a file is one process's trace or snapshot, by its beginning: those are large and come one a rank.
-pub fn is_process_file(path: &Path) -> bool {
+/// Who reads a file, by its beginning.
+fn importer_of_path(path: &Path) -> Option<&'static dyn Importer> {
     let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut bytes = Vec::new();
     let read = |file: std::fs::File| file.take(BEGINNING_BYTES).read_to_end(&mut bytes);
     if !is_file || std::fs::File::open(path).and_then(read).is_err() {
-        return false;
+        return None;
     }
     let input = Input::from_bytes("", bytes);
     let head_bytes = input.head();
-    let importer = importer_of(&Head::new(&head_bytes));
+    importer_of(&Head::new(&head_bytes))
+}
+
+/// Whether a file is of a kind that can be opened, by its beginning.
+pub fn is_readable(path: &Path) -> bool {
+    importer_of_path(path).is_some()
+}
+
+/// Whether a file is one process's trace or snapshot, by its beginning: those are large and come one a rank.
+pub fn is_process_file(path: &Path) -> bool {
     let kinds = [SourceKind::Trace, SourceKind::Snapshot];
-    importer.is_some_and(|importer| kinds.iter().any(|kind| kind.label() == importer.name()))
+    importer_of_path(path).is_some_and(|importer| kinds.iter().any(|kind| kind.label() == importer.name()))
 }
 
 const PLAIN_TEXT: &str = msg!("this is text without memory figures");
@@ -147,9 +201,10 @@ fn looks_like(head: &Head<'_>) -> String {
     if head.bytes.get(257..262) == Some(b"ustar") {
         return t!("this is a tar archive").to_owned();
     }
-    let text = head.text.trim_start();
-    let lower = text.get(..text.len().min(64)).unwrap_or(text).to_ascii_lowercase();
-    if lower.starts_with("<!doctype html") || lower.starts_with("<html") {
+    if is_own(head) {
+        return t!("this is a report or a table that vramscope wrote").to_owned();
+    }
+    if is_page(head) {
         return t!(
             "this is a web page (export_memory_timeline writes a picture into it; export .json instead)"
         )

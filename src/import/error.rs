@@ -58,6 +58,18 @@ fn is_cancelled(file: &str) -> String {
 }
 
 impl ImportError {
+    /// The sentence without the file.
+    pub fn cause(&self) -> String {
+        let (Self::Io { file, .. }
+        | Self::Empty { file }
+        | Self::Unknown { file, .. }
+        | Self::Content { file, .. }
+        | Self::Cancelled { file }) = self;
+        let text = self.to_string();
+        let cause = text.strip_suffix(file.as_str()).unwrap_or(&text);
+        cause.trim_end_matches([':', '：', ' ']).to_owned()
+    }
+
     /// The content can't be used, for `cause`.
     pub fn content(cause: impl Into<String>, file: impl Into<String>) -> Self {
         Self::Content { cause: cause.into(), file: file.into() }

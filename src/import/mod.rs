@@ -21,7 +21,7 @@ mod trace;
 mod training_log;
 mod wall_time;
 
-pub use detect::{Head, expand_paths, import, import_path, import_path_with, is_process_file};
+pub use detect::{Head, expand_paths, import, import_path, import_path_with, is_process_file, is_readable};
 pub use error::ImportError;
 pub use input::{Inflated, Input};
 pub use parallel::in_parallel;

@@ -78,8 +78,9 @@ pub(super) fn parse(line: &str) -> Option<OomMessage> {
         .as_ref()
         .and_then(|device| device.captures(message)?.name("index")?.as_str().parse::<i64>().ok())
         .unwrap_or(0);
-    let end =
-        message.find(" If reserved").or_else(|| message.find(" See documentation")).unwrap_or(message.len());
+    // In a line of JSON, other fields follow the message's quote.
+    let ends = [" If reserved", " See documentation", "\""];
+    let end = ends.iter().filter_map(|end| message.find(end)).min().unwrap_or(message.len());
     Some(OomMessage {
         device: Device::new(kind, index),
         kind: MarkerKind::OutOfMemory {

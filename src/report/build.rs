@@ -47,6 +47,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         command_for_another: None,
         redacted: false,
         sources: session.sources.iter().map(|source| self::source(index, source)).collect(),
+        left_out: Vec::new(),
         range: range(query.range, label),
         session: range(session.span, t!("the whole run").to_owned()),
         selection: words::selection_text(index, query.selection),

@@ -28,6 +28,9 @@ pub struct Report {
     pub redacted: bool,
     /// The files.
     pub sources: Vec<Source>,
+    /// Files and ranks that could not be used.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
     /// The range that was asked about.
     pub range: Range,
     /// The whole session.
@@ -102,6 +105,17 @@ pub struct Source {
     pub repaired_events: u64,
     /// What the reader of it should know, a sentence each.
     pub warnings: Vec<String>,
+}
+
+/// A file or a rank that could not be used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The file as it was named or found; of a rank that was read, the rank's name.
+    pub name: String,
+    /// The rank, as far as the path tells.
+    pub rank: Option<u32>,
+    /// Why.
+    pub cause: String,
 }
 
 /// A stretch of time.

@@ -3,8 +3,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::words::{
-    apart_rows, clock_text, foremost, group_label, group_rate, has_allocations, link_text, notes,
-    per_step_text, spans, stands_out, steps_text, sure_text, total_rows,
+    apart_rows, clock_text, foremost, group_label, group_rate, has_allocations, left_out_text, link_text,
+    notes, per_step_text, spans, stands_out, steps_text, sure_text, total_rows,
 };
 use super::{Allocation, Finding, Group, Process, Report, chart};
 use crate::analysis::label_words;
@@ -36,6 +36,7 @@ pub(super) fn render(report: &Report) -> String {
                 header {
                     h1 { (report.summary) }
                     p.soft { (scope(report)) }
+                    (left_out(report))
                 }
                 main {
                     @if has_allocations(report) { (totals(report)) }
@@ -65,6 +66,15 @@ fn scope(report: &Report) -> String {
         to = format_unix(range.end_ns),
         duration = format_duration(range.end_ns.saturating_sub(range.start_ns))
     )
+}
+
+fn left_out(report: &Report) -> Markup {
+    html! {
+        @if !report.left_out.is_empty() {
+            p { strong { (t!("Left out, so that the figures lack them")) } }
+            ul { @for left_out in &report.left_out { li { (left_out_text(left_out, str::to_owned)) } } }
+        }
+    }
 }
 
 fn totals(report: &Report) -> Markup {

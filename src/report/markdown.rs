@@ -5,10 +5,10 @@
 use std::fmt::Write as _;
 
 use super::words::{
-    apart_rows, clock_text, foremost, group_label, group_rate, has_allocations, link_text, notes,
-    per_step_text, spans, stands_out, steps_text, sure_text, total_rows,
+    apart_rows, clock_text, foremost, group_label, group_rate, has_allocations, left_out_text, link_text,
+    notes, per_step_text, spans, stands_out, steps_text, sure_text, total_rows,
 };
-use super::{Finding, Group, Report};
+use super::{Finding, Group, LeftOut, Report};
 use crate::analysis::label_words;
 use crate::model::time::format_unix;
 use crate::model::{format_bytes, format_count, format_delta_bytes};
@@ -17,8 +17,6 @@ use crate::text::{say, t};
 const MAX_GROUPS: usize = 20;
 const MAX_PROCESSES: usize = 32;
 const MAX_STACKS: usize = 5;
-/// Growth beside the allocator below this is not worth a table.
-const DRIVER_WORTH_BYTES: i64 = 64 << 20;
 
 /// Writes the whole report.
 pub(super) fn render(report: &Report) -> String {
@@ -52,6 +50,14 @@ fn totals(out: &mut String, report: &Report) {
         to = format_unix(report.range.end_ns)
     );
     let _ = writeln!(out, "{scope}\n");
+    if !report.left_out.is_empty() {
+        let _ = writeln!(out, "**{}**\n", t!("Left out, so that the figures lack them"));
+        for left_out in &report.left_out {
+            let cause = escape(&left_out.cause);
+            let _ = writeln!(out, "- {}", left_out_text(&LeftOut { cause, ..left_out.clone() }, code));
+        }
+        out.push('\n');
+    }
     if !has_allocations(report) {
         return;
     }
@@ -69,18 +75,11 @@ fn totals(out: &mut String, report: &Report) {
     out.push('\n');
 }
 
-/// Only where something but the allocator grew: else the table of totals says it all.
 fn driver(out: &mut String, report: &Report) {
+    if !report.driver.is_empty() {
+        let _ = writeln!(out, "### {}\n", t!("What the driver counts"));
+    }
     for device in &report.driver {
-        let beside: i64 = device
-            .parts
-            .iter()
-            .filter(|part| part.part == "process" || part.part == "rest")
-            .map(|part| part.grown_bytes.max(0))
-            .sum();
-        if beside < DRIVER_WORTH_BYTES {
-            continue;
-        }
         let head = t!("| {device}, driver's log | grew by | at the end |", device = escape(&device.device));
         let _ = writeln!(out, "{head}");
         out.push_str("| --- | ---: | ---: |\n");

@@ -18,7 +18,7 @@ pub mod tables;
 mod words;
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
@@ -132,7 +132,34 @@ fn without_codes(mut page: String) -> Vec<u8> {
 /// # Errors
 /// When the file can't be written.
 pub fn write(report: &Report, format: Format, path: &Path) -> anyhow::Result<()> {
-    write_file(path, |file| Ok(file.write_all(&render(report, format)?)?))
+    Ok(write_file(path, |file| Ok(file.write_all(&render(report, format)?)?))?)
+}
+
+/// Why a file was not written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", cant_be_written(.cause, .path))]
+pub struct WriteError {
+    /// What went wrong.
+    pub cause: anyhow::Error,
+    /// The file that was asked for.
+    pub path: PathBuf,
+}
+
+fn cant_be_written(cause: &anyhow::Error, path: &Path) -> String {
+    t!("the file can't be written ({cause}): {path}", cause = cause.root_cause(), path = path.display())
+}
+
+/// Refuses to write where one of the files lies that the output is made from, by whatever name.
+///
+/// # Errors
+/// A sentence that names the file.
+pub fn spare<'a>(path: &Path, made_from: impl IntoIterator<Item = &'a Path>) -> Result<(), String> {
+    match made_from.into_iter().any(|source| same_file::is_same_file(path, source).unwrap_or(false)) {
+        true => {
+            Err(t!("the output would replace a file that it is made from: {path}", path = path.display()))
+        }
+        false => Ok(()),
+    }
 }
 
 /// Writes a file beside `path` and renames it when it is complete. What is no regular file, such as a pipe, is written
@@ -140,11 +167,13 @@ pub fn write(report: &Report, format: Format, path: &Path) -> anyhow::Result<()>
 pub(crate) fn write_file(
     path: &Path,
     fill: impl FnOnce(&mut std::fs::File) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let failed = || t!("the file can't be written: {path}", path = path.display());
+) -> Result<(), WriteError> {
+    try_write(path, fill).map_err(|cause| WriteError { cause, path: path.to_owned() })
+}
+
+fn try_write(path: &Path, fill: impl FnOnce(&mut std::fs::File) -> anyhow::Result<()>) -> anyhow::Result<()> {
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        let mut file = std::fs::OpenOptions::new().write(true).open(path).with_context(failed)?;
-        return fill(&mut file).with_context(failed);
+        return fill(&mut std::fs::OpenOptions::new().write(true).open(path)?);
     }
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = match path.parent() {
@@ -152,13 +181,11 @@ pub(crate) fn write_file(
         _ => Path::new("."),
     };
     // Readable by whom the umask lets read, as any file that a program writes.
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.prefix(".vramscope-").tempfile_in(folder).with_context(failed)?;
-    fill(file.as_file_mut()).with_context(failed)?;
+    let make = |beside: &Path| std::fs::File::create_new(beside);
+    let mut file = tempfile::Builder::new().prefix(".vramscope-").make_in(folder, make)?;
+    fill(file.as_file_mut())?;
     // Network and quota file systems tell only now that there is no room.
-    file.as_file().sync_all().with_context(failed)?;
-    file.persist(&path).with_context(failed)?;
+    file.as_file().sync_all()?;
+    file.persist(&path).map_err(|refused| refused.error)?;
     Ok(())
 }

@@ -9,10 +9,13 @@ use crate::text::t;
 /// No list of names that stay is longer.
 const MAX_STAYING: usize = 40;
 
+/// The kinds of names that stay unless code is to be replaced too.
+const CODE_KINDS: [&str; 3] = ["code", "module", "op"];
+
 /// A name, what it is, and what stands in its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Replacement {
-    /// What it is: `file`, `folder`, `user`, `host`, `board`, `program`, `code` or `module`.
+    /// What it is: `file`, `folder`, `user`, `host`, `board`, `program`, `line` (of a log), `code`, `module` or `op`.
     pub kind: &'static str,
     /// The name.
     pub original: String,
@@ -22,6 +25,9 @@ pub struct Replacement {
 
 /// What was replaced in a report, and what it still tells.
 pub fn preview(redacted: &Report, replaced: &[Replacement]) -> String {
+    let words: BTreeSet<&str> = replaced.iter().map(|replacement| replacement.word.as_str()).collect();
+    // What stands in parentheses says that there is no name.
+    let stays = |name: &&String| !name.is_empty() && !name.starts_with('(') && !words.contains(name.as_str());
     let mut text = String::new();
     let kind_width = replaced.iter().map(|replacement| replacement.kind.len()).max().unwrap_or_default();
     if replaced.is_empty() {
@@ -34,22 +40,27 @@ pub fn preview(redacted: &Report, replaced: &[Replacement]) -> String {
     }
     let sites = redacted.groups.iter().map(|group| &group.call_site);
     let sites = sites.chain(redacted.allocations.iter().map(|allocation| &allocation.call_site));
-    list(&mut text, t!("Still told, of your code"), sites);
-    list(
-        &mut text,
-        t!("Still told, modules"),
-        redacted.allocations.iter().map(|allocation| &allocation.module),
-    );
-    text.push_str(t!(
-        "Still told besides: sizes, times, steps, addresses, ops, shapes, frames of your code and of installed \
-         packages, models of GPUs, ranks and process ids"
-    ));
+    list(&mut text, t!("Still told, of your code"), sites.filter(stays));
+    let modules = redacted.allocations.iter().map(|allocation| &allocation.module);
+    list(&mut text, t!("Still told, modules"), modules.filter(stays));
+    let has_code = replaced.iter().any(|replacement| CODE_KINDS.contains(&replacement.kind));
+    text.push_str(if has_code {
+        t!(
+            "Still told besides: sizes, times, steps, addresses, PyTorch's own ops, shapes, frames of installed packages, \
+             models of GPUs, ranks and process ids"
+        )
+    } else {
+        t!(
+            "Still told besides: sizes, times, steps, addresses, ops, shapes, frames of your code and of installed \
+             packages, models of GPUs, ranks and process ids"
+        )
+    });
     text.push('\n');
     text
 }
 
 fn list<'a>(text: &mut String, title: &str, names: impl Iterator<Item = &'a String>) {
-    let names: BTreeSet<&String> = names.filter(|name| !name.is_empty()).collect();
+    let names: BTreeSet<&String> = names.collect();
     if names.is_empty() {
         return;
     }

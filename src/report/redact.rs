@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::preview::Replacement;
 use super::{Range, Report, quote};
 use crate::analysis::{FrameOrigin, Index};
-use crate::model::{Frame, StackId, Stacks};
+use crate::model::{Frame, MarkerKind, Op, Process, SourceKind, StackId, Stacks, StrId, format_bytes};
 use crate::text::t;
 
 /// Where paths begin that are the same on every machine, and what is left of them.
@@ -25,6 +25,45 @@ const LIBRARIES: [(&str, &str); 5] = [
 ];
 /// Where the folders of users are.
 const HOMES: [&str; 4] = ["/home/", "/Users/", "\\Users\\", "/users/"];
+
+/// Namespaces of PyTorch's own ops, up to the first dot, and of what runs below them.
+const NAMESPACES: [&str; 33] = [
+    "_c10d_functional",
+    "_c10d_functional_autograd",
+    "_quantized",
+    "at",
+    "aten",
+    "autograd",
+    "c10",
+    "c10d",
+    "c10d_functional",
+    "caffe2",
+    "cuda",
+    "cudnn",
+    "debugprims",
+    "dtensor",
+    "fbgemm",
+    "gloo",
+    "higher_order",
+    "inductor",
+    "mkl",
+    "mkldnn",
+    "nccl",
+    "onednn",
+    "prepacked",
+    "prim",
+    "prims",
+    "profiler",
+    "quantized",
+    "quantized_decomposed",
+    "rngprims",
+    "std",
+    "symm_mem",
+    "torch",
+    "torchvision",
+];
+/// What autograd writes before the node that it runs.
+const EVALUATES: &str = "autograd::engine::evaluate_function: ";
 
 /// What would be replaced in a report, and by what; folders and boards that a text names besides follow the same rules.
 pub fn redactions(index: &Index, with_code: bool) -> Vec<Replacement> {
@@ -82,6 +121,8 @@ pub struct Redactor {
     /// Names, boards and paths in any text.
     pattern: Option<Regex>,
     users: Vec<String>,
+    /// Names that are replaced only where they are the whole text, as they may be any word.
+    alone: FxHashMap<String, (&'static str, String)>,
     words: Words,
     /// Texts that were seen before: stacks repeat.
     done: FxHashMap<String, String>,
@@ -93,6 +134,12 @@ impl Redactor {
     /// The report of a session without names. Where they can't be replaced, the texts are left out.
     pub fn redact(&mut self, report: Report, index: &Index, with_code: bool) -> Report {
         self.try_redact(&report, index, with_code).unwrap_or_else(|error| withheld(report, &error))
+    }
+
+    /// The word for a file that no session holds, since it can't be used.
+    pub fn unused_file(&mut self, path: &str) -> String {
+        let word = self.words.of("input", path);
+        self.record("file", path, word)
     }
 
     /// What was replaced in all reports so far.
@@ -114,6 +161,7 @@ impl Redactor {
     /// Learns the names of a session in place of those of the one before.
     fn learn(&mut self, index: &Index, with_code: bool) -> anyhow::Result<()> {
         self.names.clear();
+        self.alone.clear();
         self.done.clear();
         self.gather(index);
         if with_code {
@@ -150,6 +198,14 @@ impl Redactor {
             self.name("file", &path, &word);
             self.name("file", &quote(&path), &word);
             let recording = &source.recording;
+            if !matches!(source.kind(), SourceKind::Trace | SourceKind::Snapshot) {
+                // What else stands in the line is anyone's.
+                for marker in &recording.markers {
+                    if let Some(figures) = figures_of(&marker.kind) {
+                        self.name("line", &marker.text, &figures);
+                    }
+                }
+            }
             self.numbered("host", &recording.process.host);
             for device in &recording.devices {
                 self.numbered("board", &device.uuid);
@@ -191,25 +247,48 @@ impl Redactor {
             let mut frames: Vec<Frame> = frames.into_iter().collect();
             frames.sort_unstable_by_key(|frame| (frame.file, frame.line, frame.function));
             for frame in frames {
-                if index.user_code.origin(strings, frame) != FrameOrigin::User {
+                let (file, function) = (strings.get(frame.file), strings.get(frame.function));
+                let whole = Stacks::format_whole_frame(strings, frame);
+                let is_own = match index.user_code.origin(strings, frame) {
+                    FrameOrigin::User => true,
+                    FrameOrigin::Native => is_own_native(function),
+                    FrameOrigin::Library | FrameOrigin::Generated => false,
+                };
+                if !is_own {
                     continue;
                 }
-                let (file, function) = (strings.get(frame.file), strings.get(frame.function));
-                let short = Stacks::format_frame(strings, frame);
-                let word = format!(
-                    "{}.py:{} {}",
-                    self.words.of("file", file),
-                    frame.line,
-                    self.words.of("function", function)
-                );
-                self.name("code", &Stacks::format_whole_frame(strings, frame), &word);
-                self.name("code", &short, &word);
+                let function_word = self.words.of("function", function);
+                // The frame of an unknown source is its function.
+                let word = match whole == function {
+                    true => function_word,
+                    false => format!("{}.py:{} {function_word}", self.words.of("file", file), frame.line),
+                };
+                self.name("code", &whole, &word);
+                self.name("code", &Stacks::format_frame(strings, frame), &word);
             }
-            for op in process.ops.iter() {
-                let module = strings.get(op.module);
-                let parts: Vec<String> =
-                    module.split(" > ").map(|part| self.words.of("module", part)).collect();
-                self.name("module", module, &parts.join(" > "));
+            self.gather_ops(process);
+        }
+    }
+
+    /// The user's own modules, ops and autograd functions, and ranges of `record_function`.
+    fn gather_ops(&mut self, process: &Process) {
+        let text = |id: StrId| process.strings.get(id);
+        for op in process.ops.iter() {
+            let module = text(op.module);
+            let parts: Vec<String> = module.split(" > ").map(|part| self.words.of("module", part)).collect();
+            self.name("module", module, &parts.join(" > "));
+            let Op { name, outer, forward, annotation, .. } = op;
+            for name in
+                [name, outer, forward, annotation].map(text).into_iter().filter(|name| is_own_op(name))
+            {
+                let (before, node) =
+                    name.strip_prefix(EVALUATES).map_or(("", name), |node| (EVALUATES, node));
+                let word = format!("{before}{}", self.words.of("op", node));
+                if name.chars().all(char::is_lowercase) {
+                    self.alone.insert(name.to_owned(), ("op", word));
+                } else {
+                    self.name("op", name, &word);
+                }
             }
         }
     }
@@ -255,6 +334,9 @@ impl Redactor {
     fn text(&mut self, text: &str) -> String {
         if let Some(done) = self.done.get(text) {
             return done.clone();
+        }
+        if let Some((kind, word)) = self.alone.get(text).cloned() {
+            return self.record(kind, text, word);
         }
         let Some(pattern) = self.pattern.clone() else { return String::new() };
         let named = pattern.replace_all(text, |found: &Captures<'_>| self.replacement(found));
@@ -337,6 +419,7 @@ fn withheld(report: Report, error: &anyhow::Error) -> Report {
         command: String::new(),
         redacted: true,
         sources: Vec::new(),
+        left_out: Vec::new(),
         links: Vec::new(),
         selection: String::new(),
         processes: Vec::new(),
@@ -349,6 +432,57 @@ fn withheld(report: Report, error: &anyhow::Error) -> Report {
         range: Range { label: t!("the range").to_owned(), ..report.range },
         ..report
     }
+}
+
+/// What an out-of-memory message says in figures, much as PyTorch words it.
+fn figures_of(kind: &MarkerKind) -> Option<String> {
+    let &MarkerKind::OutOfMemory {
+        requested_bytes,
+        free_bytes,
+        capacity_bytes,
+        allocated_bytes,
+        reserved_bytes,
+        private_pool_bytes,
+    } = kind
+    else {
+        return None;
+    };
+    let figures = [
+        ("tried to allocate", requested_bytes),
+        ("total capacity", capacity_bytes),
+        ("free", free_bytes),
+        ("allocated by PyTorch", allocated_bytes),
+        ("reserved by PyTorch", reserved_bytes),
+        ("in private pools", private_pool_bytes),
+    ];
+    let figures: Vec<String> = figures
+        .into_iter()
+        .filter_map(|(words, bytes)| Some(format!("{words} {}", format_bytes(bytes?))))
+        .collect();
+    Some(format!("out of memory ({})", figures.join(", ")))
+}
+
+/// Whether an op is none of PyTorch's: of a namespace of its own, a custom autograd function, or a range that the user
+/// named.
+fn is_own_op(name: &str) -> bool {
+    let name = name.strip_prefix(EVALUATES).unwrap_or(name);
+    // PyTorch numbers its own nodes: `ReluBackward0`.
+    let is_node = name.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("Backward")
+        && name.ends_with(|c: char| c.is_ascii_digit());
+    let is_view = matches!(name, "" | "detach" | "detach_");
+    !is_node && !is_view && !is_of_torch(name)
+}
+
+/// Whether a C++ function lies in a namespace that is none of PyTorch's.
+fn is_own_native(function: &str) -> bool {
+    let name = function.split(['(', '<']).next().unwrap_or(function);
+    let name = name.rsplit(' ').next().unwrap_or(name);
+    name.contains("::") && !is_of_torch(name)
+}
+
+/// By its namespace: `aten::conv2d`, `nccl:all_reduce`, `torch.nn.functional.linear`.
+fn is_of_torch(name: &str) -> bool {
+    name.split_once([':', '.']).is_some_and(|(namespace, _)| NAMESPACES.contains(&namespace))
 }
 
 fn user_word(position: usize) -> String {

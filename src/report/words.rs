@@ -279,6 +279,17 @@ pub(super) fn steps_text(steps: super::GroupSteps) -> String {
     }
 }
 
+/// A file or rank that could not be used, and why, with `code` around its name: `rank 7, run/rank7.pickle: the file is
+/// empty`.
+pub(super) fn left_out_text(left_out: &super::LeftOut, code: impl Fn(&str) -> String) -> String {
+    let name = code(&left_out.name);
+    let name = match left_out.rank {
+        Some(rank) if left_out.name != format!("rank {rank}") => t!("rank {rank}, {name}", rank, name),
+        _ => name,
+    };
+    t!("{name}: {cause}", name, cause = left_out.cause)
+}
+
 /// The words for `--group-by`'s name.
 pub(super) fn group_label(report: &Report) -> &str {
     match report.group_by.as_str() {

@@ -140,7 +140,11 @@ fn picture(report: &Report, with_legend: bool) -> Option<Picture> {
     for (colour, curve) in curves.iter().enumerate() {
         shapes.push(Shape::Curve { colour, points: points(&scale, curve) });
     }
-    for (number, x) in step_ticks(report, &scale) {
+    let ticks = step_ticks(report, &scale);
+    if !ticks.is_empty() {
+        shapes.push(text(LEFT - 14.0, base + 14.0, Anchor::End, t!("step").to_owned()));
+    }
+    for (number, x) in ticks {
         shapes.push(text(x, base + 14.0, Anchor::Middle, number.to_string()));
     }
     if with_legend {

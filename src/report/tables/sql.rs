@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use polars::prelude::{DataFrame, IntoLazy as _, PolarsResult};
 use polars::sql::{SQLContext, extract_table_identifiers};
 
+use super::columns::{Texts, frame};
 use super::{Table, with_plain_texts};
 use crate::analysis::{Index, Selection, UserCode};
 use crate::model::Session;
@@ -43,6 +44,38 @@ pub const EXAMPLES: &[(&str, &str)] = &[
 /// and a parser of our own could be fooled.
 const FILE_READERS: &[&str] = &["read_csv", "read_parquet", "read_ipc", "read_json", "read_ndjson", "scan_"];
 
+/// What statements begin with that change tables, or answer with a plan or settings.
+const REFUSED: &[&str] = &[
+    "alter",
+    "analyze",
+    "begin",
+    "call",
+    "commit",
+    "copy",
+    "create",
+    "deallocate",
+    "delete",
+    "desc",
+    "describe",
+    "drop",
+    "execute",
+    "explain",
+    "grant",
+    "insert",
+    "install",
+    "load",
+    "merge",
+    "pragma",
+    "prepare",
+    "replace",
+    "rollback",
+    "set",
+    "show",
+    "truncate",
+    "update",
+    "use",
+];
+
 /// The answer to a query. Only the tables that it names are built.
 ///
 /// # Errors
@@ -52,9 +85,48 @@ pub fn query(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
     if let Some(reader) = FILE_READERS.iter().find(|reader| lower.contains(*reader)) {
         bail!(t!("a query sees the session's tables only: {reader} is not allowed", reader));
     }
+    let statement = without_remarks(&lower);
+    let words: Vec<&str> =
+        statement.split([' ', '\t', '\r', '\n', ';']).filter(|word| !word.is_empty()).collect();
+    match words.as_slice() {
+        ["describe" | "desc", table] | ["show", "columns", "from" | "in", table] => return columns_of(table),
+        ["show", "tables"] => {}
+        [first, ..] if REFUSED.contains(first) => {
+            bail!(t!(
+                "a query only reads, so {statement} is not allowed: write SELECT, WITH, SHOW TABLES or DESCRIBE and a table",
+                statement = first.to_uppercase()
+            ))
+        }
+        _ => {}
+    }
     // polars checks some of its assumptions by panicking; a query must not end the program.
     catch_unwind(AssertUnwindSafe(|| execute(index, sql)))
         .unwrap_or_else(|_| bail!(t!("polars gave up on this query; write it another way")))
+}
+
+/// A statement without the remarks before it.
+fn without_remarks(sql: &str) -> &str {
+    let sql = sql.trim_start();
+    let rest = match (sql.strip_prefix("--"), sql.strip_prefix("/*")) {
+        (Some(remark), _) => remark.split_once('\n'),
+        (_, Some(remark)) => remark.split_once("*/"),
+        (None, None) => return sql,
+    };
+    rest.map_or("", |(_, rest)| without_remarks(rest))
+}
+
+/// The columns of a table, and what they hold.
+fn columns_of(name: &str) -> anyhow::Result<DataFrame> {
+    let Some(table) = Table::of_name(name.trim_matches(['"', '`'])) else {
+        let names = Table::ALL.map(Table::name).join(", ");
+        bail!(t!("no table is named {name}; the tables are {names}", name, names));
+    };
+    let (mut column, mut kind) = (Texts::new("column"), Texts::new("type"));
+    for (name, of_column) in table.columns() {
+        column.push(&name)?;
+        kind.push(of_column)?;
+    }
+    Ok(frame(vec![column.finish(), kind.finish()])?)
 }
 
 fn execute(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
