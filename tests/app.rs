@@ -399,6 +399,8 @@ fn a_report_never_replaces_what_is_open() {
     window.run_steps(2);
     window.get_by_label("Export").click();
     settle(&mut window);
+    window.get_by_label("Replace the file").click();
+    settle(&mut window);
     let said = &window.state().state().messages;
     assert!(said.iter().any(|message| message.text.contains("would replace a file")), "{said:?}");
     assert_eq!(std::fs::read_to_string(log).expect("still there"), lines);
