@@ -30,7 +30,9 @@ fn build(index: &Index, options: &Options) -> Report {
 }
 
 fn text(report: &Report, format: Format) -> String {
-    String::from_utf8(report::render(report, format).expect("every report can be written")).expect("UTF-8")
+    let mut bytes = Vec::new();
+    report::render(report, format, &mut bytes).expect("every report can be written");
+    String::from_utf8(bytes).expect("UTF-8")
 }
 
 #[test]
@@ -92,7 +94,7 @@ fn hostile_names_stay_text_in_every_format() {
     let hostile = "<script>alert(1)</script>](javascript:alert(2)) | `x` @all\n=1+1";
     report.groups[0].key = hostile.to_owned();
     report.groups[0].ops = vec![hostile.to_owned()];
-    report.groups[0].stack = vec![hostile.to_owned()];
+    report.groups[0].stack = vec![hostile.to_owned()].into();
     report.sources[0].name = hostile.to_owned();
     report.sources[0].warnings = vec![hostile.to_owned()];
     report.summary = hostile.to_owned();
@@ -121,7 +123,7 @@ fn redaction_leaves_no_original() {
         session.sources.iter().flat_map(|source| &source.recording.devices).map(|device| device.uuid.clone()),
     );
     originals.extend(session.curves().map(|(_, _, series, _)| series.process_name.clone()));
-    let folders = plain.allocations.iter().flat_map(|allocation| &allocation.stack).filter_map(|line| {
+    let folders = plain.allocations.iter().flat_map(|allocation| allocation.stack.iter()).filter_map(|line| {
         let (file, _) = line.split_once(':')?;
         Some(Path::new(file).parent()?.display().to_string())
     });
@@ -277,7 +279,8 @@ fn pictures_show_the_view() {
     };
     assert_eq!(edges(&view), [78.0, 988.0], "the range fills the picture");
     assert!(edges(&whole)[0] > 78.0 && edges(&whole)[1] < 988.0);
-    let png = report::render(&report, Format::Png).unwrap();
+    let mut png = Vec::new();
+    report::render(&report, Format::Png, &mut png).unwrap();
     let image = image::load_from_memory(&png).unwrap().into_rgb8();
     assert_eq!(image.width(), 2000);
     let has = |rgb: [u8; 3]| image.pixels().filter(|pixel| pixel.0 == rgb).count();

@@ -94,10 +94,11 @@ def make_run(folder):
 def check(program, run):
     expected = with_vramscope(program, run)
     assert expected, "the run keeps something"
-    with tempfile.TemporaryDirectory() as folder:
-        export = [program, "export", run, "--table", "allocations", "--partition", "rank", "-o", folder]
-        # Held at once or rank by rank, the dataset is the same.
-        for one_by_one in ([], ["--one-by-one"]):
+    # Held at once or rank by rank, the dataset is the same.
+    for one_by_one in ([], ["--one-by-one"]):
+        # A folder of its own each: an export doesn't mix with an earlier one.
+        with tempfile.TemporaryDirectory() as folder:
+            export = [program, "export", run, "--table", "allocations", "--partition", "rank", "-o", folder]
             subprocess.run(export + one_by_one, check=True)
             ranks_expected = len(list(pathlib.Path(folder).glob("rank=*")))
             for engine in (with_polars, with_duckdb, with_spark):

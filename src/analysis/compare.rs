@@ -2,7 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{FreeBy, Group, GroupBy, Index, Query, RowRef, Selection, Totals, group, kept, live};
+use super::{
+    FreeBy, Group, GroupBy, Index, Query, RowRef, Selection, StackLines, StackTexts, Totals, group, kept,
+    live,
+};
 use crate::model::{BEFORE_NS, NEVER_NS, TimeRange};
 
 /// What lives at a call site on one side.
@@ -20,7 +23,7 @@ pub struct Difference {
     /// The call site, or what else is summed by, as the second run writes it where it has it.
     pub call_site: String,
     /// The stack that holds most of it, innermost frame first.
-    pub stack: Vec<String>,
+    pub stack: StackLines,
     /// In the first run.
     pub before: Side,
     /// In the second run.
@@ -139,16 +142,16 @@ fn pair(before: &Index, before_groups: &[Group], after: &Index, after_groups: &[
             *before = Some(one);
         }
     }
-    let stack = |index: &Index, group: &Group| index.stack_lines(group.stack.0, group.stack.1);
+    let (mut before_stacks, mut after_stacks) = (StackTexts::new(before), StackTexts::new(after));
     let of_after = pairs.into_iter().map(|(one, other)| Difference {
         call_site: other.key.clone(),
-        stack: stack(after, other),
+        stack: after_stacks.lines(other.stack.0, other.stack.1),
         before: one.map(side).unwrap_or_default(),
         after: side(other),
     });
     let gone = rest.into_values().map(|group| Difference {
         call_site: group.key.clone(),
-        stack: stack(before, group),
+        stack: before_stacks.lines(group.stack.0, group.stack.1),
         before: side(group),
         after: Side::default(),
     });

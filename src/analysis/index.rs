@@ -59,16 +59,19 @@ impl Index {
     /// Labels every stack and op of a session.
     pub fn new(session: Arc<Session>, user_code: UserCode) -> Self {
         let texts: Vec<_> =
-            session.processes.par_iter().map(|process| texts_of(process, &user_code)).collect();
+            session.processes.par_iter().map(|process| labels_of(process, &user_code)).collect();
         let mut labels = Strings::default();
-        let mut intern = |texts: Vec<String>| texts.iter().map(|text| labels.intern(text)).collect();
         let processes = texts
             .into_iter()
-            .map(|[call_sites, stack_ops, ops, modules]| ProcessLabels {
-                call_site_of_stack: intern(call_sites),
-                op_of_stack: intern(stack_ops),
-                op: intern(ops),
-                module: intern(modules),
+            .map(|(own, [call_sites, stack_ops, ops, modules])| {
+                let ids = labels.absorb(&own);
+                let here = |list: Vec<StrId>| list.into_iter().map(|id| ids[id.0 as usize]).collect();
+                ProcessLabels {
+                    call_site_of_stack: here(call_sites),
+                    op_of_stack: here(stack_ops),
+                    op: here(ops),
+                    module: here(modules),
+                }
             })
             .collect();
         let kinds = Kinds::new(&session);
@@ -136,37 +139,33 @@ impl Index {
         }
         all.into_iter().filter(is_shown).collect()
     }
-
-    /// The frames of a stack as text, innermost first: `/home/ann/train.py:12 step`.
-    pub fn stack_lines(&self, process: ProcessId, stack: StackId) -> Vec<String> {
-        let strings = &self.session.process(process).strings;
-        self.frames(process, stack, self.user_code.shows_all_frames)
-            .into_iter()
-            .map(|frame| Stacks::format_whole_frame(strings, frame))
-            .collect()
-    }
 }
 
 fn at(labels: &[StrId], index: u32) -> StrId {
     labels.get(index as usize).copied().unwrap_or_default()
 }
 
-/// Call sites by stack, ops by stack, ops and modules by op, as text.
-fn texts_of(process: &Process, user_code: &UserCode) -> [Vec<String>; 4] {
+/// Call sites by stack, ops by stack, ops and modules by op, in a table of their own. Each text is kept once: stacks by
+/// the hundred thousand share a line.
+fn labels_of(process: &Process, user_code: &UserCode) -> (Strings, [Vec<StrId>; 4]) {
     let (strings, stacks): (&Strings, &Stacks) = (&process.strings, &process.stacks);
+    let mut labels = Strings::default();
     let ids = || (0..stacks.len() as u32).map(StackId);
     let call_sites = ids()
         .map(|stack| match user_code.call_site(strings, stacks, stack) {
-            Some(frame) => Stacks::format_frame(strings, frame),
-            None => user_code
-                .op_from_stack(strings, stacks, stack)
-                .map_or_else(|| NO_STACK.to_owned(), |op| format!("{LIBRARY}{op}")),
+            Some(frame) => labels.intern(&Stacks::format_frame(strings, frame)),
+            None => match user_code.op_from_stack(strings, stacks, stack) {
+                Some(op) => labels.intern(&format!("{LIBRARY}{op}")),
+                None => labels.intern(NO_STACK),
+            },
         })
         .collect();
     let stack_ops = ids()
-        .map(|stack| user_code.op_from_stack(strings, stacks, stack).unwrap_or_else(|| NO_OP.to_owned()))
+        .map(|stack| {
+            labels.intern(user_code.op_from_stack(strings, stacks, stack).as_deref().unwrap_or(NO_OP))
+        })
         .collect();
-    let ops = process.ops.iter().map(|op| strings.get(op.name).to_owned()).collect();
-    let modules = process.ops.iter().map(|op| strings.get(op.module).to_owned()).collect();
-    [call_sites, stack_ops, ops, modules]
+    let ops = process.ops.iter().map(|op| labels.intern(strings.get(op.name))).collect();
+    let modules = process.ops.iter().map(|op| labels.intern(strings.get(op.module))).collect();
+    (labels, [call_sites, stack_ops, ops, modules])
 }

@@ -18,6 +18,7 @@ mod processes;
 mod pulse;
 mod query;
 mod rhythm;
+mod stack_text;
 mod traits;
 
 pub use address_map::{BlockAt, SegmentAt, address_map};
@@ -37,3 +38,4 @@ pub use query::{
     totals,
 };
 pub use rhythm::{BeatUnit, Rhythm};
+pub use stack_text::{StackLines, StackTexts, more_frames};

@@ -6,7 +6,7 @@ use super::command::Command;
 use super::scene::Scene;
 use super::state::{Selected, Tab};
 use crate::analysis::findings::Finding;
-use crate::analysis::{FrameOrigin, Group, RowRef, Side, label_words};
+use crate::analysis::{FrameOrigin, Group, RowRef, Side, label_words, more_frames};
 use crate::model::time::{format_duration, format_offset, format_unix};
 use crate::model::{
     Allocation, AllocationFlags, BEFORE_NS, NEVER_NS, Phase, ProcessId, StackId, Stacks, format_bytes,
@@ -266,7 +266,7 @@ fn difference(ui: &mut Ui, scene: &mut Scene<'_>, key: &str) {
     }
     ui.add_space(8.0);
     ui.strong(t!("The stack that holds most of it"));
-    for line in &found.stack {
+    for line in found.stack.iter() {
         ui.add(Label::new(RichText::new(line).monospace().size(11.5)).wrap().selectable(true));
     }
 }
@@ -344,7 +344,7 @@ fn stack(ui: &mut Ui, scene: &mut Scene<'_>, process: ProcessId, stack: StackId)
         return;
     }
     let shows_all = scene.state.settings.shows_all_frames;
-    let frames = index.frames(process, stack, shows_all);
+    let (frames, more) = index.frames_shown(process, stack, shows_all);
     let hidden = tables.stacks.frames(stack).count() - index.frames(process, stack, false).len();
     if hidden > 0 {
         let mut is_on = shows_all;
@@ -364,5 +364,8 @@ fn stack(ui: &mut Ui, scene: &mut Scene<'_>, process: ProcessId, stack: StackId)
             text.color(scene.palette.weak_text)
         };
         ui.add(Label::new(text).wrap().selectable(true));
+    }
+    if more > 0 {
+        ui.weak(more_frames(more));
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<Status> {
         CompareFormat::Md => to_markdown(&comparison),
         CompareFormat::Json => to_json(&comparison, &args.before, &args.after)?,
     };
-    args.output.write(text.as_bytes())?;
+    args.output.write_all(text.as_bytes())?;
     Ok(if statuses.contains(&Status::InputLeftOut) { Status::InputLeftOut } else { Status::Done })
 }
 

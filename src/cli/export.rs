@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::args::{ExportArgs, Partition, TableFormat};
 use super::ranks::Ranks;
-use super::{Status, UsageError, open, output};
+use super::{Status, UsageError, open};
 use crate::analysis::{Index, Selection};
 use crate::model::ProcessId;
 use crate::report::tables::{self, Table};
@@ -25,18 +25,10 @@ pub(super) fn run(args: &ExportArgs) -> anyhow::Result<Status> {
     let loaded = open::open(&args.inputs.files, &args.inputs.reading)?;
     let status = loaded.complain()?;
     let mut frame = args.table.build(&loaded.index, Selection::of(&loaded.index.session))?;
-    let mut write = |out: &mut dyn std::io::Write| match format {
-        TableFormat::Csv => tables::write_csv(&frame, out),
-        TableFormat::Parquet => tables::write_parquet(&mut frame, out),
-    };
-    match path {
-        Some(path) => write_file(path, |file| Ok(write(file)?))?,
-        None => {
-            let mut bytes = Vec::new();
-            write(&mut bytes)?;
-            output::print(&bytes)?;
-        }
-    }
+    args.output.write(|out| match format {
+        TableFormat::Csv => Ok(tables::write_csv(&frame, out)?),
+        TableFormat::Parquet => Ok(tables::write_parquet(&mut frame, out)?),
+    })?;
     Ok(status)
 }
 

@@ -1,6 +1,6 @@
 //! Where a command's result goes: a file, or stdout.
 
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -55,19 +55,26 @@ impl Output {
         spare(path, made_from.iter().map(PathBuf::as_path)).map_err(UsageError)
     }
 
-    /// Writes bytes to where they belong.
-    pub(super) fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        match self.path() {
-            Some(path) => Ok(write_file(path, |file| Ok(file.write_all(bytes)?))?),
-            None => print(bytes),
+    /// Writes the result to where it belongs.
+    pub(super) fn write(
+        &self,
+        fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if let Some(path) = self.path() {
+            return Ok(write_file(path, fill)?);
         }
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        fill(&mut out)?;
+        Ok(out.flush()?)
+    }
+
+    /// Writes bytes to where they belong.
+    pub(super) fn write_all(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.write(|out| Ok(out.write_all(bytes)?))
     }
 }
 
 /// Writes bytes to stdout.
 pub(super) fn print(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes)?;
-    stdout.flush()?;
-    Ok(())
+    Output::default().write_all(bytes)
 }

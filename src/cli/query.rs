@@ -1,10 +1,12 @@
 //! `vramscope query`: SQL over the session's tables.
 
 use std::fmt::Write as _;
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use polars::prelude::{AnyValue, DataFrame};
+use polars::prelude::{AnyValue, Column, DataFrame};
+use serde::Serializer as _;
 
 use super::args::{QueryArgs, QueryFormat};
 use super::{Status, UsageError, open};
@@ -26,14 +28,15 @@ pub(super) fn run(args: &QueryArgs) -> anyhow::Result<Status> {
     let loaded = open::open(&files, &args.reading)?;
     let status = loaded.complain()?;
     let mut answer = tables::query(&loaded.index, sql)?;
-    let mut bytes = Vec::new();
-    match format {
-        QueryFormat::Text => bytes.extend(printable(&to_text(&answer)).bytes()),
-        QueryFormat::Csv => tables::write_csv(&answer, &mut bytes)?,
-        QueryFormat::Json => bytes.extend(to_json(&answer)?),
-        QueryFormat::Parquet => tables::write_parquet(&mut answer, &mut bytes)?,
-    }
-    args.output.write(&bytes)?;
+    args.output.write(|out| {
+        match format {
+            QueryFormat::Text => out.write_all(printable(&to_text(&answer)).as_bytes())?,
+            QueryFormat::Csv => tables::write_csv(&answer, out)?,
+            QueryFormat::Json => write_json(&answer, out)?,
+            QueryFormat::Parquet => tables::write_parquet(&mut answer, out)?,
+        }
+        Ok(())
+    })?;
     Ok(status)
 }
 
@@ -84,19 +87,15 @@ fn cell_text(value: &AnyValue<'_>) -> String {
     text.chars().take(MAX_CELL_CHARS - 1).chain(['…']).collect()
 }
 
-/// An object for each row.
-fn to_json(answer: &DataFrame) -> anyhow::Result<Vec<u8>> {
-    let mut rows = Vec::with_capacity(answer.height());
-    for row in 0..answer.height() {
-        let mut fields = serde_json::Map::new();
-        for column in answer.columns() {
-            fields.insert(column.name().to_string(), json_value(&column.get(row)?));
-        }
-        rows.push(serde_json::Value::Object(fields));
-    }
-    let mut bytes = serde_json::to_vec_pretty(&rows)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+/// An object for each row, row by row.
+fn write_json(answer: &DataFrame, mut out: &mut dyn Write) -> std::io::Result<()> {
+    let value = |column: &Column, row| column.get(row).map_or(serde_json::Value::Null, |it| json_value(&it));
+    let rows = (0..answer.height()).map(|row| {
+        let fields = answer.columns().iter().map(|column| (column.name().to_string(), value(column, row)));
+        fields.collect::<serde_json::Map<_, _>>()
+    });
+    serde_json::Serializer::pretty(&mut out).collect_seq(rows)?;
+    out.write_all(b"\n")
 }
 
 fn json_value(value: &AnyValue<'_>) -> serde_json::Value {

@@ -37,10 +37,10 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
     let status = Status::with(&left_out);
     report.left_out = left_out;
     if args.preview {
-        args.output.write(report::preview(&report, &redactor.replaced()).as_bytes())?;
+        args.output.write_all(report::preview(&report, &redactor.replaced()).as_bytes())?;
         return Ok(status);
     }
-    args.output.write(&report::render(&report, format.into())?)?;
+    args.output.write(|out| report::render(&report, format.into(), out))?;
     Ok(status)
 }
 

@@ -1,8 +1,13 @@
 //! Interned strings: each distinct text is kept once.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+
+/// Longer texts are shortened in the middle. No name is that long unless someone means harm: a name of a MiB costs as much
+/// wherever it is written, for each allocation.
+const MAX_TEXT_BYTES: usize = 4096;
 
 /// A string of a [`Strings`] table. [`StrId::EMPTY`] is the empty string and stands for "not known".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,8 +38,9 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// The id of `text`, adding it when it is new.
+    /// The id of `text`, adding it when it is new; of one beyond 4 KiB, of its beginning and end.
     pub fn intern(&mut self, text: &str) -> StrId {
+        let text: &str = &shortened(text);
         if let Some(&id) = self.ids.get(text) {
             return id;
         }
@@ -47,7 +53,7 @@ impl Strings {
 
     /// The id of `text` if the table has it.
     pub fn find(&self, text: &str) -> Option<StrId> {
-        self.ids.get(text).copied()
+        self.ids.get(&*shortened(text)).copied()
     }
 
     /// The text of an id; empty for an id of another table.
@@ -68,5 +74,36 @@ impl Strings {
     /// Adds every string of `other` and returns the map from its ids (by position) to ids here.
     pub fn absorb(&mut self, other: &Self) -> Vec<StrId> {
         other.list.iter().map(|text| self.intern(text)).collect()
+    }
+}
+
+fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_TEXT_BYTES {
+        return text.into();
+    }
+    let half = MAX_TEXT_BYTES / 2 - '…'.len_utf8();
+    let head = &text[..text.floor_char_boundary(half)];
+    let tail = &text[text.ceil_char_boundary(text.len() - half)..];
+    format!("{head}…{tail}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_keep_their_beginning_and_end() {
+        let mut strings = Strings::default();
+        let long = format!("/home/ann/{}/train.py", "é".repeat(100_000));
+        let id = strings.intern(&long);
+        let text = strings.get(id);
+        assert!(
+            text.len() <= MAX_TEXT_BYTES && text.starts_with("/home/ann/é") && text.ends_with("é/train.py")
+        );
+        assert_eq!(strings.find(&long), Some(id));
+        assert_eq!(strings.clone().intern(strings.get(id)), id);
+        let longest = "a".repeat(MAX_TEXT_BYTES);
+        let id = strings.intern(&longest);
+        assert_eq!(strings.get(id), longest);
     }
 }

@@ -8,7 +8,7 @@ use super::contract::{
 };
 use super::words;
 use super::{Options, Redactor, command, curves};
-use crate::analysis::{self, GroupBy, Index, Query, RowRef, Selection};
+use crate::analysis::{self, GroupBy, Index, Query, RowRef, Selection, StackTexts};
 use crate::model::{self, NEVER_NS, SourceId, TimeRange};
 use crate::text::t;
 
@@ -39,6 +39,7 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         finding.kind == "history_truncated" && query.range.start_ns < finding.range.start_ns
     };
     let lost = findings.iter().find(is_lost).map(|finding| finding.title.clone());
+    let mut stacks = StackTexts::new(index);
     let mut report = Report {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -69,8 +70,8 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         },
         processes: processes(index, query, &findings),
         driver: driver(index, query),
-        groups: groups.iter().map(|group| self::group(index, group)).collect(),
-        allocations: rows.iter().map(|&row| allocation(index, row)).collect(),
+        groups: groups.iter().map(|group| self::group(&mut stacks, group)).collect(),
+        allocations: rows.iter().map(|&row| allocation(index, &mut stacks, row)).collect(),
         allocations_total,
         findings: findings.into_iter().map(finding).collect(),
         curves: curves_of(index, query.selection),
@@ -209,14 +210,14 @@ fn driver(index: &Index, query: &Query) -> Vec<Driver> {
     .collect()
 }
 
-fn group(index: &Index, group: &analysis::Group) -> Group {
+fn group(stacks: &mut StackTexts<'_>, group: &analysis::Group) -> Group {
     Group {
         key: group.key.clone(),
         count: group.count,
         bytes: group.bytes,
         call_site: group.call_site.clone(),
         ops: group.ops.clone(),
-        stack: index.stack_lines(group.stack.0, group.stack.1),
+        stack: stacks.lines(group.stack.0, group.stack.1),
         steps: group.steps.map(|(first, last)| GroupSteps {
             first,
             last,
@@ -225,7 +226,7 @@ fn group(index: &Index, group: &analysis::Group) -> Group {
     }
 }
 
-fn allocation(index: &Index, row: RowRef) -> Allocation {
+fn allocation(index: &Index, stacks: &mut StackTexts<'_>, row: RowRef) -> Allocation {
     let session = &index.session;
     let process = session.process(row.process);
     let allocation = row.get(session);
@@ -247,7 +248,7 @@ fn allocation(index: &Index, row: RowRef) -> Allocation {
         module: text(|op| op.module),
         step: process.steps.get(allocation.step as usize).map(|step| step.number),
         call_site: index.label(index.call_site(row.process, allocation.stack)).to_owned(),
-        stack: index.stack_lines(row.process, allocation.stack),
+        stack: stacks.lines(row.process, allocation.stack),
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Everything is text and numbers by now: a report can be redacted and rendered without the session.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::analysis;
+use crate::analysis::{self, StackLines};
 use crate::model::TimeRange;
 
 /// The version of the JSON contract.
@@ -261,9 +261,18 @@ pub struct Group {
     /// The ops, by bytes.
     pub ops: Vec<String>,
     /// The stack that holds most of the bytes, innermost frame first.
-    pub stack: Vec<String>,
+    #[serde(serialize_with = "write_lines", deserialize_with = "read_lines")]
+    pub stack: StackLines,
     /// In which steps they were allocated, when steps are known.
     pub steps: Option<GroupSteps>,
+}
+
+fn write_lines<S: Serializer>(lines: &StackLines, serializer: S) -> Result<S::Ok, S::Error> {
+    lines[..].serialize(serializer)
+}
+
+fn read_lines<'a, D: Deserializer<'a>>(deserializer: D) -> Result<StackLines, D::Error> {
+    Vec::deserialize(deserializer).map(Vec::into)
 }
 
 /// In which steps the survivors of a group were allocated.
@@ -308,7 +317,8 @@ pub struct Allocation {
     /// The innermost frame that is the user's own.
     pub call_site: String,
     /// The stack, innermost frame first.
-    pub stack: Vec<String>,
+    #[serde(serialize_with = "write_lines", deserialize_with = "read_lines")]
+    pub stack: StackLines,
 }
 
 /// A diagnosis.

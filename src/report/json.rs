@@ -1,10 +1,11 @@
 //! The report as JSON: the contract, as it stands.
 
+use std::io::Write;
+
 use super::Report;
 
-/// Writes indented JSON with a newline at the end.
-pub(super) fn render(report: &Report) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec_pretty(report)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+/// Writes indented JSON with a newline at the end, row by row: all allocations may be much.
+pub(super) fn write(report: &Report, mut out: &mut dyn Write) -> std::io::Result<()> {
+    serde_json::to_writer_pretty(&mut out, report)?;
+    out.write_all(b"\n")
 }

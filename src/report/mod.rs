@@ -17,7 +17,7 @@ mod redact;
 pub mod tables;
 mod words;
 
-use std::io::Write as _;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -109,16 +109,17 @@ pub struct Options {
 /// Writes a report down.
 ///
 /// # Errors
-/// When a value can't be written in the format.
-pub fn render(report: &Report, format: Format) -> anyhow::Result<Vec<u8>> {
-    match format {
-        Format::Html => Ok(without_codes(html::render(report))),
-        Format::Markdown => Ok(markdown::render(report).into_bytes()),
-        Format::Json => json::render(report),
-        Format::Csv => csv::render(report),
-        Format::Svg => Ok(without_codes(chart::svg_file(report).context(t!("there is no curve to draw"))?)),
-        Format::Png => chart::png_file(report).context(t!("there is no curve to draw"))?,
-    }
+/// When there is nothing to draw, or `out` can't be written.
+pub fn render(report: &Report, format: Format, out: &mut dyn Write) -> anyhow::Result<()> {
+    let bytes = match format {
+        Format::Html => without_codes(html::render(report)),
+        Format::Markdown => markdown::render(report).into_bytes(),
+        Format::Json => return Ok(json::write(report, out)?),
+        Format::Csv => csv::render(report)?,
+        Format::Svg => without_codes(chart::svg_file(report).context(t!("there is no curve to draw"))?),
+        Format::Png => chart::png_file(report).context(t!("there is no curve to draw"))??,
+    };
+    Ok(out.write_all(&bytes)?)
 }
 
 /// The bytes of a page without control codes, which names may hold but XML may not.
@@ -132,7 +133,7 @@ fn without_codes(mut page: String) -> Vec<u8> {
 /// # Errors
 /// When the file can't be written.
 pub fn write(report: &Report, format: Format, path: &Path) -> anyhow::Result<()> {
-    Ok(write_file(path, |file| Ok(file.write_all(&render(report, format)?)?))?)
+    Ok(write_file(path, |out| render(report, format, out))?)
 }
 
 /// Why a file was not written.
@@ -166,12 +167,17 @@ pub fn spare<'a>(path: &Path, made_from: impl IntoIterator<Item = &'a Path>) -> 
 /// into; a link keeps leading to the file that it leads to.
 pub(crate) fn write_file(
     path: &Path,
-    fill: impl FnOnce(&mut std::fs::File) -> anyhow::Result<()>,
+    fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
 ) -> Result<(), WriteError> {
     try_write(path, fill).map_err(|cause| WriteError { cause, path: path.to_owned() })
 }
 
-fn try_write(path: &Path, fill: impl FnOnce(&mut std::fs::File) -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn try_write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let fill = |file: &mut std::fs::File| {
+        let mut out = BufWriter::new(file);
+        fill(&mut out)?;
+        out.flush().map_err(anyhow::Error::from)
+    };
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return fill(&mut std::fs::OpenOptions::new().write(true).open(path)?);
     }

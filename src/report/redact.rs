@@ -4,6 +4,7 @@
 //! field can let a name out. The same name becomes the same word everywhere.
 
 use std::collections::BTreeSet;
+use std::mem;
 
 use regex::{Captures, Regex};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use super::preview::Replacement;
 use super::{Range, Report, quote};
-use crate::analysis::{FrameOrigin, Index};
+use crate::analysis::{FrameOrigin, Index, StackLines};
 use crate::model::{Frame, MarkerKind, Op, Process, SourceKind, StackId, Stacks, StrId, format_bytes};
 use crate::text::t;
 
@@ -86,6 +87,11 @@ pub fn redactions(index: &Index, with_code: bool) -> Vec<Replacement> {
     all
 }
 
+fn stacks_of(report: &mut Report) -> impl Iterator<Item = &mut StackLines> {
+    let groups = report.groups.iter_mut().map(|group| &mut group.stack);
+    groups.chain(report.allocations.iter_mut().map(|allocation| &mut allocation.stack))
+}
+
 fn walk(value: &mut Value, redactor: &mut Redactor) {
     match value {
         Value::String(text) => *text = redactor.text(text),
@@ -132,8 +138,19 @@ pub struct Redactor {
 
 impl Redactor {
     /// The report of a session without names. Where they can't be replaced, the texts are left out.
-    pub fn redact(&mut self, report: Report, index: &Index, with_code: bool) -> Report {
-        self.try_redact(&report, index, with_code).unwrap_or_else(|error| withheld(report, &error))
+    pub fn redact(&mut self, mut report: Report, index: &Index, with_code: bool) -> Report {
+        let stacks: Vec<StackLines> = stacks_of(&mut report).map(mem::take).collect();
+        let mut redacted = match self.try_redact(&report, index, with_code) {
+            Ok(redacted) => redacted,
+            Err(error) => return withheld(report, &error),
+        };
+        // Many rows share a stack, which needs to be redacted once.
+        let mut known: FxHashMap<*const String, StackLines> = FxHashMap::default();
+        for (place, stack) in stacks_of(&mut redacted).zip(&stacks) {
+            let lines = known.entry(stack.as_ptr());
+            *place = lines.or_insert_with(|| stack.iter().map(|line| self.text(line)).collect()).clone();
+        }
+        redacted
     }
 
     /// The word for a file that no session holds, since it can't be used.

@@ -78,7 +78,7 @@ pub fn open_and_report(bytes: Vec<u8>) -> bool {
     let query = Query { selection, range, free_by: FreeBy::RecordingEnd };
     let report = report::build(&index, &query, GroupBy::CallSite, &Options::default());
     for format in [Format::Html, Format::Markdown, Format::Json, Format::Csv] {
-        report::render(&report, format).expect("every report can be written");
+        report::render(&report, format, &mut std::io::sink()).expect("every report can be written");
     }
     true
 }

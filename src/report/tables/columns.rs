@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use polars::chunked_array::builder::CategoricalChunkedBuilder;
 use polars::prelude::{
-    BooleanChunked, Categorical32Type, CategoricalMapping, CategoricalPhysical, Categories, Column,
-    DataFrame, DataType, Int64Chunked, IntoColumn as _, IntoSeries as _, NewChunkedArray as _, PolarsResult,
+    BooleanChunked, Categorical32Type, CategoricalMapping, CategoricalPhysical, Categories, ChunkTake as _,
+    Column, DataFrame, DataType, Int64Chunked, IntoColumn as _, IntoSeries as _, NewChunkedArray as _,
+    PolarsResult, StringChunked,
 };
 use rustc_hash::FxHashMap;
 
@@ -105,6 +106,16 @@ impl Texts {
     pub fn finish(self) -> Column {
         self.builder.finish().into_series().into_column()
     }
+}
+
+/// Categories as plain text. The rows share the texts, where a cast would copy one for each row.
+pub(super) fn plain(column: &Column) -> PolarsResult<Column> {
+    let categories = column.cat32()?;
+    let mapping = categories.get_mapping();
+    let texts =
+        (0..mapping.num_cats_upper_bound() as u32).map(|id| mapping.cat_to_str(id).unwrap_or_default());
+    let texts = StringChunked::from_iter_values(column.name().clone(), texts);
+    Ok(texts.take(categories.physical())?.into_column())
 }
 
 /// A frame of columns of one length.

@@ -8,19 +8,18 @@ mod rows;
 mod sql;
 
 use std::io::Write;
-use std::num::NonZeroUsize;
 
 use polars::prelude::{
-    CsvWriter, DataFrame, DataType, IntoLazy as _, LazyFrame, ParquetWriter, PolarsResult, SerWriter as _,
-    col, lit,
+    CsvWriter, DataFrame, DataType, Field, IntoLazy as _, LazyFrame, ParquetWriter, PolarsResult, Schema,
+    SerWriter as _, col, lit,
 };
 
 pub use sql::{EXAMPLES, query};
 
 use crate::analysis::{Index, Selection};
 
-/// How many rows of CSV are made at once.
-const CSV_BATCH_ROWS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(65_535);
+/// How many rows of CSV are made at once: each may have a stack of its own.
+const CSV_BATCH_ROWS: usize = 4_096;
 
 /// A table of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,11 +130,17 @@ pub fn write_parquet(frame: &mut DataFrame, out: impl Write) -> PolarsResult<()>
 ///
 /// # Errors
 /// When `out` can't be written.
-pub fn write_csv(frame: &DataFrame, out: impl Write) -> PolarsResult<()> {
+pub fn write_csv(frame: &DataFrame, mut out: impl Write) -> PolarsResult<()> {
     let has_ids = frame.schema().contains("stack_id") && frame.schema().contains("alloc_ns");
     let frame = if has_ids { frame.drop("stack").unwrap_or_else(|_| frame.clone()) } else { frame.clone() };
-    let mut guarded = guard_texts(with_plain_texts(frame.lazy())?)?.collect()?;
-    CsvWriter::new(out).with_batch_size(CSV_BATCH_ROWS).finish(&mut guarded)
+    for first in (0..frame.height().max(1)).step_by(CSV_BATCH_ROWS) {
+        let rows = frame.slice(first as i64, CSV_BATCH_ROWS);
+        let mut guarded = guard_texts(with_plain_texts(rows.lazy())?)?.collect()?;
+        let mut bytes = Vec::new();
+        CsvWriter::new(&mut bytes).include_header(first == 0).finish(&mut guarded)?;
+        out.write_all(&bytes)?;
+    }
+    Ok(())
 }
 
 /// The table with plain text in place of categories, whose ids are of one table: so files of several ranks agree.
@@ -152,7 +157,10 @@ fn with_plain_texts(mut frame: LazyFrame) -> PolarsResult<LazyFrame> {
     let texts: Vec<_> = schema
         .iter()
         .filter(|(_, dtype)| matches!(dtype, DataType::Categorical(..)))
-        .map(|(name, _)| col(name.clone()).cast(DataType::String))
+        .map(|(name, _)| {
+            let is_text = |_: &Schema, field: &Field| Ok(Field::new(field.name().clone(), DataType::String));
+            col(name.clone()).map(|column| columns::plain(&column), is_text)
+        })
         .collect();
     Ok(frame.with_columns(texts))
 }

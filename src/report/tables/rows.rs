@@ -4,7 +4,9 @@ use polars::prelude::{DataFrame, PolarsResult};
 use rustc_hash::FxHashMap;
 
 use super::columns::{Flags, Numbers, Texts, frame};
-use crate::analysis::{FreeBy, Index, Query, RowClass, Selection, Totals, classify, kept};
+use crate::analysis::{
+    FreeBy, Index, Query, RowClass, Selection, StackLines, StackTexts, Totals, classify, kept,
+};
 use crate::model::{
     AllocationFlags, BEFORE_NS, BlockState, NEVER_NS, OpId, PoolId, Process, ProcessId, SegmentEventKind,
     SliceKind, StackId, StrId,
@@ -57,6 +59,7 @@ pub(super) fn allocations(index: &Index, ids: &[ProcessId]) -> PolarsResult<Data
         "stack_id",
     ];
     let mut numbers = names.map(Numbers::new);
+    let mut stacks = StackTexts::new(index);
     for &id in ids {
         let process = index.session.process(id);
         for (row, allocation) in process.allocations.iter().enumerate() {
@@ -93,7 +96,8 @@ pub(super) fn allocations(index: &Index, ids: &[ProcessId]) -> PolarsResult<Data
             call_site.push_keyed(key(id, allocation.stack.0), || {
                 index.label(index.call_site(id, allocation.stack)).to_owned()
             })?;
-            stack.push_keyed(key(id, allocation.stack.0), || stack_text(index, id, allocation.stack))?;
+            stack
+                .push_keyed(key(id, allocation.stack.0), || one_line(&stacks.lines(id, allocation.stack)))?;
             is_linked.push(allocation.flags.contains(AllocationFlags::LINKED));
         }
     }
@@ -127,8 +131,8 @@ fn phase_name(phase: crate::model::Phase) -> &'static str {
 }
 
 /// The frames, innermost first, on one line.
-fn stack_text(index: &Index, process: ProcessId, stack: StackId) -> String {
-    index.stack_lines(process, stack).join(" < ")
+fn one_line(lines: &StackLines) -> String {
+    lines.join(" < ")
 }
 
 pub(super) fn events(index: &Index, ids: &[ProcessId]) -> PolarsResult<DataFrame> {
@@ -369,6 +373,7 @@ pub(super) fn segments(index: &Index, ids: &[ProcessId]) -> PolarsResult<DataFra
 pub(super) fn stacks(index: &Index, ids: &[ProcessId]) -> PolarsResult<DataFrame> {
     let mut process_columns = ProcessColumns::new();
     let mut texts = ["call_site", "op", "stack"].map(Texts::new);
+    let mut lines = StackTexts::new(index);
     let mut numbers = ["stack_id", "depth", "allocation_count", "allocated_bytes"].map(Numbers::new);
     for &id in ids {
         let process = index.session.process(id);
@@ -383,7 +388,7 @@ pub(super) fn stacks(index: &Index, ids: &[ProcessId]) -> PolarsResult<DataFrame
             let [call_site, op, frames] = &mut texts;
             call_site.push(index.label(index.call_site(id, stack)))?;
             op.push(index.label(index.op(id, OpId::NONE, stack)))?;
-            frames.push(&stack_text(index, id, stack))?;
+            frames.push(&one_line(&lines.lines(id, stack)))?;
             let [stack_id, depth, count, bytes] = &mut numbers;
             stack_id.push(i64::from(stack.0));
             depth.push_unsigned(process.stacks.walk(stack).count() as u64);
