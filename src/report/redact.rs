@@ -355,6 +355,10 @@ impl Redactor {
         if let Some((kind, word)) = self.alone.get(text).cloned() {
             return self.record(kind, text, word);
         }
+        // Most lines of stacks are a name as they stand, and the pattern of thousands of names is slow.
+        if let Some(word) = self.named(text) {
+            return word;
+        }
         let Some(pattern) = self.pattern.clone() else { return String::new() };
         let named = pattern.replace_all(text, |found: &Captures<'_>| self.replacement(found));
         let replaced = self.without_users(&named);
