@@ -315,3 +315,19 @@ fn an_error_without_figures_has_none_made_up() {
     let text = done(&["report", &log.display().to_string(), "--format", "md"]);
     assert!(text.contains("20.00 MiB were asked for") && !text.contains("with 0 B"), "{text}");
 }
+
+/// The figures of half a run look like those of a whole one.
+#[test]
+fn a_file_that_ends_early_is_told_in_the_first_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(root().join("tests/fixtures/snapshots/modern_protocol_5.pickle")).unwrap();
+    let summary = |length: usize| {
+        let path = folder.path().join("run.pickle");
+        std::fs::write(&path, &whole[..length]).unwrap();
+        let text = done(&["report", &path.display().to_string(), "--format", "md"]);
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    assert!(!summary(whole.len()).contains("ends early"));
+    let cut = summary(whole.len() - 20);
+    assert!(cut.contains("run.pickle ends early"), "{cut}");
+}

@@ -83,10 +83,23 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         // Figures of a range of which a part is not known must not be read without that.
         report.summary += &t!(". {sentence}", sentence = lost);
     }
+    for source in cut_sources(index, query.selection) {
+        let sentence = t!("{source} ends early: what it lacks is not in these figures", source = &source.name);
+        report.summary += &t!(". {sentence}", sentence);
+    }
     if !options.redact && !options.redact_code {
         return report;
     }
     Redactor::default().redact(report, index, options.redact_code)
+}
+
+/// The files that the figures are from and that were cut.
+fn cut_sources(index: &Index, selection: Selection) -> impl Iterator<Item = &model::Source> {
+    index.session.sources.iter().filter(move |source| {
+        let is_selected = source.process.is_some_and(|id| selection.process.is_none_or(|it| it == id));
+        let is_cut = source.recording.warnings.iter().any(|warning| warning.code == "cut");
+        is_selected && is_cut && !source.recording.allocations.is_empty()
+    })
 }
 
 fn range(range: TimeRange, label: String) -> Range {
