@@ -123,10 +123,11 @@ fn redaction_leaves_no_original() {
         session.sources.iter().flat_map(|source| &source.recording.devices).map(|device| device.uuid.clone()),
     );
     originals.extend(session.curves().map(|(_, _, series, _)| series.process_name.clone()));
-    let folders = plain.allocations.iter().flat_map(|allocation| allocation.stack.iter()).filter_map(|line| {
-        let (file, _) = line.split_once(':')?;
-        Some(Path::new(file).parent()?.display().to_string())
-    });
+    let folders =
+        plain.allocations.iter().flat_map(|allocation| allocation.stack.iter()).filter_map(|line| {
+            let (file, _) = line.split_once(':')?;
+            Some(Path::new(file).parent()?.display().to_string())
+        });
     originals.extend(folders.filter(|folder| folder.starts_with('/')));
     originals.retain(|original| !original.is_empty() && !original.starts_with('['));
     originals.sort();

@@ -259,18 +259,38 @@ fn show_open_path(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
 }
 
 fn show_save_session(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
-    let words = [t!("Save session"), t!("Path"), t!("Save")];
-    if let Some(text) = ask_text(ui, words, path, Dialog::SaveSession, commands) {
-        commands.push(Command::SaveSession(PathBuf::from(text).with_extension(session_file::EXTENSION)));
+    let target = |text: &str| PathBuf::from(text).with_extension(session_file::EXTENSION);
+    if let Some(path) = ask_path(ui, t!("Save session"), path, target, Dialog::SaveSession, commands) {
+        commands.push(Command::SaveSession(path));
     }
 }
 
 fn show_save_table(ui: &mut Ui, path: &str, commands: &mut Vec<Command>) {
-    if let Some(text) =
-        ask_text(ui, [t!("Save table"), t!("Path"), t!("Save")], path, Dialog::SaveTable, commands)
-    {
-        commands.push(Command::SaveTable(PathBuf::from(text)));
+    if let Some(path) = ask_path(ui, t!("Save table"), path, csv_path, Dialog::SaveTable, commands) {
+        commands.push(Command::SaveTable(path));
     }
+}
+
+/// A table is written as CSV, whatever the path ends with.
+fn csv_path(text: &str) -> PathBuf {
+    let is_csv = |extension: &std::ffi::OsStr| extension.eq_ignore_ascii_case("csv");
+    match PathBuf::from(text) {
+        path if path.extension().is_some_and(is_csv) => path,
+        path => path.with_added_extension("csv"),
+    }
+}
+
+/// Where to save: the button says when a file is there that is replaced.
+fn ask_path(
+    ui: &mut Ui,
+    title: &str,
+    now: &str,
+    target: impl Fn(&str) -> PathBuf,
+    again: impl FnOnce(String) -> Dialog,
+    commands: &mut Vec<Command>,
+) -> Option<PathBuf> {
+    let confirm = if target(now.trim()).is_file() { t!("Replace the file") } else { t!("Save") };
+    ask_text(ui, [title, t!("Path"), confirm], now, again, commands).map(|text| target(&text))
 }
 
 fn show_add_note(ui: &mut Ui, time_ns: i64, text: &str, commands: &mut Vec<Command>) {

@@ -84,7 +84,8 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         report.summary += &t!(". {sentence}", sentence = lost);
     }
     for source in cut_sources(index, query.selection) {
-        let sentence = t!("{source} ends early: what it lacks is not in these figures", source = &source.name);
+        let sentence =
+            t!("{source} ends early: what it lacks is not in these figures", source = &source.name);
         report.summary += &t!(". {sentence}", sentence);
     }
     if !options.redact && !options.redact_code {

@@ -99,17 +99,25 @@ fn a_table_is_copied_and_saved_as_it_is_shown() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("table.csv");
-    settle(&mut window);
-    click(&mut window, "Table");
-    click(&mut window, "Save table as CSV…");
-    window.get_by_label("Path").focus();
-    window.step();
-    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
-    window.step();
-    window.get_by_label("Path").type_text(&path.display().to_string());
-    window.run_steps(2);
-    click(&mut window, "Save");
+    let save = |window: &mut Window, path: &Path, confirm: &str| {
+        settle(window);
+        click(window, "Table");
+        click(window, "Save table as CSV…");
+        window.get_by_label("Path").focus();
+        window.step();
+        window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+        window.step();
+        window.get_by_label("Path").type_text(&path.display().to_string());
+        window.run_steps(2);
+        click(window, confirm);
+    };
+    // It is CSV whatever the name says, and the name says it then.
+    save(&mut window, &folder.path().join("table"), "Save");
+    std::fs::write(folder.path().join("other.csv"), "older").expect("a file");
+    save(&mut window, &folder.path().join("other"), "Replace the file");
+    let other = std::fs::read_to_string(folder.path().join("other.csv")).expect("the table");
     let saved = std::fs::read_to_string(&path).expect("the table");
+    assert_eq!(saved, other);
     assert_eq!(saved.lines().count(), groups.len() + 1);
     assert!(saved.lines().nth(1).is_some_and(|line| line.starts_with("record.py:63 validate,599891968,242")));
 }
