@@ -362,6 +362,10 @@ fn a_report_is_exported_to_a_typed_path() {
     let mut window = leak();
     type_range(&mut window, "step:8", "step:16");
     let folder = tempfile::tempdir().expect("a folder");
+    // What could not be read belongs into the report as well.
+    let broken = folder.path().join("broken.pickle");
+    std::fs::write(&broken, b"\x80\x04cos\nsystem\n.").expect("written");
+    drop_file(&mut window, broken.clone());
     let path = folder.path().join("report.html");
     key(&mut window, Modifiers::COMMAND, Key::S);
     window.get_by_label("JSON").click();
@@ -378,6 +382,7 @@ fn a_report_is_exported_to_a_typed_path() {
     let text = std::fs::read_to_string(&path).expect("the report");
     let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(report["survivors"]["recording_end"]["bytes"], 601_661_440);
+    assert_eq!(report["left_out"][0]["name"], broken.display().to_string());
     assert_eq!(window.state().state().dialog, None);
 }
 

@@ -55,6 +55,7 @@ use timeline::{MapQuestion, Mapper};
 use crate::align::{Opened, RankFiles};
 use crate::analysis::MapRequest;
 use crate::model::{SourceKind, format_count};
+use crate::report::LeftOut;
 use crate::text::{Language, t};
 
 /// Files dropped together may come in several frames: this long after the last one they are opened.
@@ -494,6 +495,11 @@ impl App {
             self.start_survey(ctx, files);
             self.state.tab = Tab::Ranks;
         }
+        let is_open = |file: &LeftOut| {
+            outcome.recordings.iter().any(|opened| opened.path.as_os_str() == file.name.as_str())
+        };
+        self.state.left_out.extend(outcome.left_out);
+        self.state.left_out.retain(|file| !is_open(file));
         if outcome.recordings.is_empty() {
             return;
         }

@@ -13,6 +13,7 @@ use crate::align::{Opened, RankFiles};
 use crate::analysis::UserCode;
 use crate::import::{self, ImportError, Progress};
 use crate::model::Recording;
+use crate::report::LeftOut;
 use crate::text::t;
 
 /// How many files are read at once.
@@ -77,6 +78,8 @@ pub struct Outcome {
     pub recordings: Vec<Opened>,
     /// The names of others, and why each was not, in a sentence.
     pub failed: Vec<(String, String)>,
+    /// Of these the ones that are of a known kind, which a report has to name.
+    pub left_out: Vec<LeftOut>,
     /// How many files of folders are of no kind that is known.
     pub skipped: usize,
     /// How many files there were beyond those that are read at once.
@@ -130,7 +133,12 @@ impl Opening {
             Err(ImportError::Unknown { .. } | ImportError::Empty { .. }) if file.is_from_folder => {
                 outcome.skipped += 1;
             }
-            Err(error) => outcome.failed.push((file.name(), error.to_string())),
+            Err(error) => {
+                if matches!(error, ImportError::Content { .. } | ImportError::Io { .. }) {
+                    outcome.left_out.push(LeftOut::file(&file.path, error.cause()));
+                }
+                outcome.failed.push((file.name(), error.to_string()));
+            }
         }
     }
 

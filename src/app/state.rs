@@ -19,7 +19,7 @@ use super::timeline::view::TimeView;
 use crate::align::Opened;
 use crate::analysis::{FlameOrder, FreeBy, GroupBy, RowRef, Selection};
 use crate::model::TimeRange;
-use crate::report::{Format, Replacement};
+use crate::report::{Format, LeftOut, Replacement};
 use crate::text::t;
 
 /// The tabs below the tracks.
@@ -244,6 +244,8 @@ pub struct Looks {
 pub struct State {
     /// What the session is built from.
     pub opened: Vec<Opened>,
+    /// What was meant to be in the session and could not be read.
+    pub left_out: Vec<LeftOut>,
     /// The session; without it the window says what to drop.
     pub data: Option<Arc<Data>>,
     /// A run of many ranks, summed up one by one.
@@ -311,6 +313,7 @@ pub struct State {
 impl Default for State {
     fn default() -> Self {
         Self {
+            left_out: Vec::new(),
             opened: Vec::new(),
             data: None,
             survey: None,

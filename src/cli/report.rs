@@ -8,7 +8,6 @@ use super::args::{ReportArgs, ReportFormat};
 use super::ranks::Ranks;
 use super::select::Selected;
 use super::{Status, UsageError, complain, open, select};
-use crate::align;
 use crate::analysis::Index;
 use crate::import::ImportError;
 use crate::model::format_count;
@@ -126,19 +125,11 @@ fn one_by_one(
 
 /// What a report says of files that could not be used.
 fn unusable(args: &ReportArgs, failed: &[(PathBuf, ImportError)], redactor: &mut Redactor) -> Vec<LeftOut> {
-    let name = |path: &Path| match path.display().to_string() {
-        name if args.is_redacted() => redactor.unused_file(&name),
-        name => name,
-    };
-    let names: Vec<String> = failed.iter().map(|(path, _)| path.as_path()).map(name).collect();
-    let files = names.into_iter().zip(failed);
-    files
-        .map(|(name, (path, error))| LeftOut {
-            name,
-            rank: align::rank_from_path(path),
-            cause: error.cause(),
-        })
-        .collect()
+    let files = failed.iter().map(|(path, error)| LeftOut::file(path, error.cause()));
+    match args.is_redacted() {
+        true => files.map(|file| redactor.left_out(file)).collect(),
+        false => files.collect(),
+    }
 }
 
 /// The report of one rank, with the table of all.

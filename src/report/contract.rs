@@ -2,8 +2,11 @@
 //!
 //! Everything is text and numbers by now: a report can be redacted and rendered without the session.
 
+use std::path::Path;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::align;
 use crate::analysis::{self, StackLines};
 use crate::model::TimeRange;
 
@@ -116,6 +119,13 @@ pub struct LeftOut {
     pub rank: Option<u32>,
     /// Why.
     pub cause: String,
+}
+
+impl LeftOut {
+    /// A file that could not be used.
+    pub fn file(path: &Path, cause: String) -> Self {
+        Self { name: path.display().to_string(), rank: align::rank_from_path(path), cause }
+    }
 }
 
 /// A stretch of time.

@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
 use super::preview::Replacement;
-use super::{Range, Report, quote};
+use super::{LeftOut, Range, Report, quote};
 use crate::analysis::{FrameOrigin, Index, StackLines};
 use crate::model::{Frame, MarkerKind, Op, Process, SourceKind, StackId, Stacks, StrId, format_bytes};
 use crate::text::t;
@@ -153,10 +153,10 @@ impl Redactor {
         redacted
     }
 
-    /// The word for a file that no session holds, since it can't be used.
-    pub fn unused_file(&mut self, path: &str) -> String {
-        let word = self.words.of("input", path);
-        self.record("file", path, word)
+    /// A file that no session holds, since it can't be used.
+    pub fn left_out(&mut self, file: LeftOut) -> LeftOut {
+        let word = self.words.of("input", &file.name);
+        LeftOut { name: self.record("file", &file.name, word), ..file }
     }
 
     /// What was replaced in all reports so far.
