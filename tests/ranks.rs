@@ -187,3 +187,23 @@ fn a_rank_that_cannot_be_read_is_told_in_the_report() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_vramscope")).arg("report").args(few).output();
     assert!(String::from_utf8(output.unwrap().stdout).unwrap().contains("rank 7, "));
 }
+
+/// Runs without rank numbers in their names lie in folders of their own.
+#[test]
+fn runs_of_the_same_file_name_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    for run in ["first", "second"] {
+        let small = root().join("tests/fixtures/snapshots/modern_protocol_5.pickle");
+        std::fs::create_dir(folder.path().join(run)).unwrap();
+        std::fs::copy(small, folder.path().join(run).join("snapshot.pickle")).unwrap();
+    }
+    let folder = path(folder.path());
+    let all = report(&[&folder, "--one-by-one"]);
+    let mut names: Vec<&str> =
+        all["processes"].as_array().unwrap().iter().map(|process| process["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["first/snapshot.pickle", "second/snapshot.pickle"]);
+    let one = report(&[&folder, "--one-by-one", "--source", "second/snapshot.pickle"]);
+    assert_eq!(one["sources"][0]["name"], "second/snapshot.pickle");
+    assert!(all["command_for_another"].as_str().unwrap().contains("--source"));
+}

@@ -13,6 +13,6 @@ mod session;
 mod steps;
 
 pub(crate) use fit::pearson;
-pub(crate) use names::rank_from_path;
+pub(crate) use names::{rank_from_path, short_names};
 pub use ranks::{Rank, RankFiles};
 pub use session::{DryRun, Opened, build, dry_run};

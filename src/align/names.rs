@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// For each path the file's name, with as many folders before it as tell it from the others.
-pub(super) fn short_names(paths: &[PathBuf]) -> Vec<String> {
+pub(crate) fn short_names(paths: &[PathBuf]) -> Vec<String> {
     let parts: Vec<Vec<String>> = paths
         .iter()
         .map(|path| path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect())

@@ -22,6 +22,8 @@ const SAME_ANNOTATION_NS: i64 = 1_000_000;
 pub struct Opened {
     /// Where it was.
     pub path: PathBuf,
+    /// What tells it from files that are not in this session; otherwise it is told from those that are.
+    pub name: Option<String>,
     /// What it holds.
     pub recording: Arc<Recording>,
     /// An offset that the user set by hand, which is then taken as it is.
@@ -34,7 +36,13 @@ pub struct Opened {
 impl Opened {
     /// A file whose offset is to be found, and whose GPUs are numbered as the processes number them.
     pub fn new(path: impl Into<PathBuf>, recording: Arc<Recording>) -> Self {
-        Self { path: path.into(), recording, offset_by_hand_ns: None, visible_devices: Vec::new() }
+        Self {
+            path: path.into(),
+            name: None,
+            recording,
+            offset_by_hand_ns: None,
+            visible_devices: Vec::new(),
+        }
     }
 
     /// The recording with its GPUs numbered as the processes number them.
@@ -70,7 +78,7 @@ pub fn build(opened: &[Opened]) -> Session {
         .iter()
         .zip(names::short_names(&paths))
         .map(|(file, name)| Source {
-            name,
+            name: file.name.clone().unwrap_or(name),
             path: file.path.clone(),
             recording: file.renumbered(),
             alignment: alignment_of(file),

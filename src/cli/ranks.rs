@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use rustc_hash::FxHashMap;
+
 use super::args::{Offset, Reading};
 use super::{UsageError, complain, open};
-use crate::align::{Opened, RankFiles};
+use crate::align::{Opened, RankFiles, short_names};
 use crate::analysis::Index;
 use crate::import::{self, ImportError};
 use crate::text::t;
@@ -37,9 +39,13 @@ impl Ranks {
         mut see: impl FnMut(&Index) -> anyhow::Result<()>,
     ) -> anyhow::Result<Vec<(PathBuf, ImportError)>> {
         self.check_offsets(&reading.offset)?;
+        // All may be called `snapshot.pickle`, each in a folder of its own.
+        let paths: Vec<PathBuf> = self.files.paths().cloned().collect();
+        let names: FxHashMap<&PathBuf, String> = paths.iter().zip(short_names(&paths)).collect();
         let mut failed = Vec::new();
         let mut read = |paths: &[PathBuf]| -> anyhow::Result<Vec<Opened>> {
-            let files = open::read(paths, &self.named, reading)?;
+            let mut files = open::read(paths, &self.named, reading)?;
+            files.opened.iter_mut().for_each(|file| file.name = names.get(&file.path).cloned());
             files.failed.iter().for_each(|(_, error)| complain(&error.to_string()));
             failed.extend(files.failed);
             Ok(files.opened)
