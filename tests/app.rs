@@ -593,3 +593,21 @@ fn pictures_in_chinese() {
         results.add(window.try_snapshot(format!("{name}_chinese")));
     }
 }
+
+/// A session file may come from anyone: what it names could be a pipe or a file of the system, which blocks its reader.
+#[test]
+fn a_session_file_that_names_what_is_no_file_opens_nothing_and_blocks_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.vramscope");
+    let entry = |name: &str| serde_json::json!({ "path": name, "fingerprint": "0" });
+    let mut sources = vec![entry("/dev/zero"), entry("/proc/kmsg"), entry(".")];
+    sources.extend((0..20).map(|number| entry(&format!("gone-{number}.pickle"))));
+    let file = serde_json::json!({ "schema": "vramscope.session/1", "sources": sources });
+    std::fs::write(&path, file.to_string()).expect("written");
+    let mut window = self::window(vec![path], [1280.0, 860.0], Theme::Dark);
+    settle(&mut window);
+    assert!(window.state().state().opened.is_empty());
+    let said = |text: &str| window.state().state().messages.iter().filter(|it| it.text.contains(text)).count();
+    assert!(said("no longer where it was") > 0);
+    assert_eq!(said("more files of the session are not as they were"), 1);
+}

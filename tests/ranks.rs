@@ -199,8 +199,12 @@ fn runs_of_the_same_file_name_are_told_apart() {
     }
     let folder = path(folder.path());
     let all = report(&[&folder, "--one-by-one"]);
-    let mut names: Vec<&str> =
-        all["processes"].as_array().unwrap().iter().map(|process| process["name"].as_str().unwrap()).collect();
+    let mut names: Vec<&str> = all["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|process| process["name"].as_str().unwrap())
+        .collect();
     names.sort_unstable();
     assert_eq!(names, ["first/snapshot.pickle", "second/snapshot.pickle"]);
     let one = report(&[&folder, "--one-by-one", "--source", "second/snapshot.pickle"]);

@@ -34,7 +34,7 @@ mod timeline;
 mod toasts;
 mod toolbar;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -45,6 +45,7 @@ use dialogs::Worker;
 pub use dialogs::{Pick, Picked};
 use opening::{Building, Opening, Outcome, Request, Wake};
 use scene::Scene;
+use session_file::Loaded;
 use state::{Choices, Placement};
 pub use state::{Dialog, ExportForm, Selected, State, Tab, Tone};
 pub use survey::Origin as RankOrigin;
@@ -181,6 +182,8 @@ pub struct App {
     picking: Option<Worker<Picked>>,
     exporting: Option<Worker<Result<PathBuf, String>>>,
     asking_sql: Option<Worker<Result<Arc<sql::Answer>, String>>>,
+    session_files: VecDeque<PathBuf>,
+    reading_session: Option<Worker<(PathBuf, Result<Loaded, String>)>>,
     restoring: Option<Choices>,
     is_set_up: bool,
     modified: BTreeMap<PathBuf, SystemTime>,
@@ -208,6 +211,8 @@ impl App {
             picking: None,
             exporting: None,
             asking_sql: None,
+            session_files: VecDeque::new(),
+            reading_session: None,
             restoring: None,
             is_set_up: false,
             modified: BTreeMap::new(),
@@ -235,9 +240,13 @@ impl App {
     pub fn is_idle(&self) -> bool {
         let is_answered = !self.analyst.as_ref().is_some_and(Analyst::is_busy);
         let is_mapped = !self.mapper.as_ref().is_some_and(Mapper::is_busy);
-        let is_reading = self.opening.is_some() || self.surveying.is_some() || self.building.is_some();
+        let is_reading = self.opening.is_some()
+            || self.surveying.is_some()
+            || self.building.is_some()
+            || self.reading_session.is_some();
         let is_waiting =
             !self.waiting.paths.is_empty() || !self.dropped.is_empty() || !self.preloaded.is_empty();
+        let is_waiting = is_waiting || !self.session_files.is_empty();
         is_answered
             && is_mapped
             && !is_reading
@@ -260,6 +269,7 @@ impl App {
             let opened = std::mem::take(&mut self.preloaded);
             self.rebuild(ctx, opened);
         }
+        self.poll_session_file(ctx);
         self.poll_opening(ctx);
         self.poll_survey(ctx);
         self.poll_building(ctx);
@@ -325,7 +335,7 @@ impl App {
     fn open(&mut self, ctx: &egui::Context, paths: Vec<PathBuf>) {
         for path in paths {
             if path.extension().is_some_and(|extension| extension == session_file::EXTENSION) {
-                self.open_session(ctx, &path);
+                self.session_files.push_back(path);
             } else {
                 self.waiting.chosen.push(path.clone());
                 self.waiting.paths.push(path);
@@ -334,12 +344,43 @@ impl App {
         ctx.request_repaint();
     }
 
+    /// Reads session files one after the other: what they name may lie on a slow disk.
+    fn poll_session_file(&mut self, ctx: &egui::Context) {
+        if let Some(result) = self.reading_session.as_ref().and_then(Worker::poll) {
+            self.reading_session = None;
+            if let Ok((path, loaded)) = result {
+                self.take_session(ctx, &path, loaded);
+            }
+        }
+        if self.reading_session.is_some() {
+            return;
+        }
+        let Some(path) = self.session_files.pop_front() else { return };
+        let read = move || {
+            let loaded = session_file::load(&path);
+            (path, loaded)
+        };
+        match Worker::start("session file", self.wake(ctx), read) {
+            Ok(worker) => self.reading_session = Some(worker),
+            Err(error) => self.say(ctx, Tone::Error, t!("no thread to read files on: {error}", error)),
+        }
+    }
+
     /// Opens the sources of a session file; its choices are restored when they are there.
-    fn open_session(&mut self, ctx: &egui::Context, path: &Path) {
-        match session_file::load(path) {
+    fn take_session(&mut self, ctx: &egui::Context, path: &Path, loaded: Result<Loaded, String>) {
+        match loaded {
             Ok(loaded) => {
-                for warning in loaded.warnings {
+                let more = loaded.warnings.len().saturating_sub(MAX_NAMED);
+                for warning in loaded.warnings.into_iter().take(MAX_NAMED) {
                     self.say(ctx, Tone::Warning, warning);
+                }
+                if more > 0 {
+                    let count = format_count(more as u64);
+                    self.say(
+                        ctx,
+                        Tone::Warning,
+                        t!("{count} more files of the session are not as they were", count),
+                    );
                 }
                 self.state.settings.remember(path);
                 self.waiting.paths.extend(loaded.paths);

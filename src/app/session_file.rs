@@ -155,9 +155,11 @@ fn folder_of(path: &Path) -> PathBuf {
     whole.parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// Opens a file, but no pipe or device, which could block or never end: what a session file names is not to be trusted.
+/// Opens a file, but no pipe or device, which could block or never end, nor what the system makes up when it is read,
+/// which has no length: what a session file names is not to be trusted.
 fn open_regular(path: &Path) -> std::io::Result<File> {
-    if !path.metadata()?.is_file() {
+    let metadata = path.metadata()?;
+    if !metadata.is_file() || metadata.len() == 0 {
         return Err(std::io::Error::other(t!("not a file")));
     }
     File::open(path)

@@ -154,7 +154,8 @@ const BEGINNING_BYTES: u64 = 256 << 10;
 
 /// Who reads a file, by its beginning.
 fn importer_of_path(path: &Path) -> Option<&'static dyn Importer> {
-    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
+    // What the system makes up when it is read has no length, and may block.
+    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
     let mut bytes = Vec::new();
     let read = |file: std::fs::File| file.take(BEGINNING_BYTES).read_to_end(&mut bytes);
     if !is_file || std::fs::File::open(path).and_then(read).is_err() {
