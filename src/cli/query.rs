@@ -25,14 +25,16 @@ pub(super) fn run(args: &QueryArgs) -> anyhow::Result<Status> {
     args.output.spare(&files, &args.reading)?;
     let loaded = open::open(&files, &args.reading)?;
     let status = loaded.complain()?;
-    let mut answer = tables::query(&loaded.index, sql)?;
-    let mut bytes = Vec::new();
-    match format {
-        QueryFormat::Text => bytes.extend(printable(&to_text(&answer)).bytes()),
-        QueryFormat::Csv => tables::write_csv(&answer, &mut bytes)?,
-        QueryFormat::Json => bytes.extend(to_json(&answer)?),
-        QueryFormat::Parquet => tables::write_parquet(&mut answer, &mut bytes)?,
-    }
+    let bytes = tables::query(&loaded.index, sql, |mut answer| {
+        let mut bytes = Vec::new();
+        match format {
+            QueryFormat::Text => bytes.extend(printable(&to_text(&answer)).bytes()),
+            QueryFormat::Csv => tables::write_csv(&answer, &mut bytes)?,
+            QueryFormat::Json => bytes = to_json(&answer)?,
+            QueryFormat::Parquet => tables::write_parquet(&mut answer, &mut bytes)?,
+        }
+        Ok(bytes)
+    })?;
     args.output.write(&bytes)?;
     Ok(status)
 }

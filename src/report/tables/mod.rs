@@ -3,6 +3,7 @@
 //! Times are Unix nanoseconds, names carry their units, and what is not known is null. Text that repeats is
 //! categorical, which Parquet keeps as a dictionary.
 
+mod bounds;
 mod columns;
 mod rows;
 mod sql;
