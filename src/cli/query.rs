@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use polars::prelude::{AnyValue, DataFrame};
+use serde::Serializer as _;
+use serde::ser::SerializeSeq as _;
 
 use super::args::{QueryArgs, QueryFormat};
 use super::{Status, UsageError, open};
@@ -86,17 +88,19 @@ fn cell_text(value: &AnyValue<'_>) -> String {
     text.chars().take(MAX_CELL_CHARS - 1).chain(['…']).collect()
 }
 
-/// An object for each row.
+/// An object for each row, made one after the other: all of them would take many times the text's memory.
 fn to_json(answer: &DataFrame) -> anyhow::Result<Vec<u8>> {
-    let mut rows = Vec::with_capacity(answer.height());
+    let mut bytes = Vec::new();
+    let mut serializer = serde_json::Serializer::pretty(&mut bytes);
+    let mut rows = serializer.serialize_seq(Some(answer.height()))?;
     for row in 0..answer.height() {
         let mut fields = serde_json::Map::new();
         for column in answer.columns() {
             fields.insert(column.name().to_string(), json_value(&column.get(row)?));
         }
-        rows.push(serde_json::Value::Object(fields));
+        rows.serialize_element(&fields)?;
     }
-    let mut bytes = serde_json::to_vec_pretty(&rows)?;
+    rows.end()?;
     bytes.push(b'\n');
     Ok(bytes)
 }

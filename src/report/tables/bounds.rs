@@ -1,38 +1,44 @@
 //! What a query may ask for. One that would fill the stack or the memory is refused before it runs: polars would take
 //! the whole program with it.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::ptr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use polars::lazy::dsl::DslPlan;
-use polars::prelude::{DataType, Expr, JoinType, LazyFrame, Operator, PolarsResult, all, col, len};
+use polars::prelude::{
+    DataFrame, DataType, Expr, JoinType, LazyFrame, Operator, PolarsResult, all, col, len,
+};
 use sqlparser::ast::{
     Expr as Term, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Query, SetExpr,
     Visit as _, Visitor,
 };
 use sqlparser::dialect::GenericDialect;
-use sqlparser::parser::{Parser, ParserOptions};
+use sqlparser::parser::{Parser, ParserError, ParserOptions};
 
 use super::sql::unanswerable;
 use crate::model::format_count;
 use crate::text::t;
 
-/// As long as an `IN` of tens of thousands of numbers.
-const MAX_BYTES: usize = 256 << 10;
-/// Terms within terms: `a OR b OR c` is three deep. Polars' memory grows with the square.
-const MAX_DEPTH: usize = 1_000;
-/// Terms next to each other.
-const MAX_TERMS: usize = 50_000;
-/// Tables, subqueries and SELECTs. Polars' time grows with the square.
-const MAX_PARTS: usize = 200;
+/// As long as an `IN` of some ten thousand numbers.
+const MAX_BYTES: usize = 120_000;
+/// Parentheses and functions within each other. The parser's time doubles with each.
+const MAX_NESTED: usize = 20;
+/// Terms that go on: `a OR b OR c` are three. Polars' memory grows with the square.
+const MAX_CHAIN: usize = 500;
+/// All terms, counted as often as polars writes them out.
+const MAX_TERMS: usize = 30_000;
+/// Tables, subqueries and UNIONs; polars' time grows with the square. A name of WITH counts as what it stands for.
+const MAX_PARTS: usize = 400;
 /// How many times as long all of a query's REPLACE may make a text.
 const MAX_GROWTH: f64 = 100.0;
 /// Joins give no more rows than this, unless each row of both sides finds at most one.
 const MAX_JOINED_ROWS: f64 = 5e6;
 /// Tables below each other give no more rows than this.
 const MAX_ROWS: f64 = 1e8;
-/// So many nodes of a plan are looked at: tables named in WITH stand in it as often as they are used.
+/// So many nodes of a plan are looked at.
 const MAX_NODES: usize = 20_000;
 /// An inequality is tried on so many pairs of rows.
 const TRIED_PAIRS: f64 = 1e7;
@@ -46,10 +52,14 @@ pub(super) fn check_text(sql: &str) -> anyhow::Result<()> {
     let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
     let statements = Parser::new(&GenericDialect)
         .with_options(options)
+        .with_recursion_limit(MAX_NESTED)
         .try_with_sql(sql)
-        .and_then(|mut parser| parser.parse_statements())
-        .context(t!("this is not SQL"))?;
-    match statements.visit(&mut Shape::default()) {
+        .and_then(|mut parser| parser.parse_statements());
+    let statements = match statements {
+        Err(ParserError::RecursionLimitExceeded) => bail!(too_many_terms()),
+        other => other.context(t!("this is not SQL"))?,
+    };
+    match statements.visit(&mut Shape { parts: vec![0], terms: vec![0], ..Shape::default() }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(why) => bail!(why),
     }
@@ -58,9 +68,14 @@ pub(super) fn check_text(sql: &str) -> anyhow::Result<()> {
 /// What has been met so far.
 #[derive(Default)]
 struct Shape {
-    depth: usize,
-    terms: usize,
-    parts: usize,
+    /// The terms of the terms that are being visited, the innermost last.
+    terms: Vec<usize>,
+    /// The parts of the queries that are being visited, the innermost last.
+    parts: Vec<usize>,
+    /// The names of queries in WITH, by the query's address.
+    names: HashMap<*const Query, String>,
+    /// How many parts such a name stands for.
+    named: HashMap<String, usize>,
     growth: f64,
 }
 
@@ -68,49 +83,61 @@ impl Visitor for Shape {
     type Break = String;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
+        let with = query.with.iter().flat_map(|with| &with.cte_tables);
+        self.names.extend(with.map(|named| (ptr::from_ref(&*named.query), named.alias.name.value.clone())));
+        self.parts.push(0);
         self.add_parts(1 + unions(&query.body))
     }
 
-    fn pre_visit_relation(&mut self, _: &ObjectName) -> ControlFlow<String> {
-        self.add_parts(1)
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
+        let parts = self.parts.pop().unwrap_or_default();
+        if let Some(name) = self.names.get(&ptr::from_ref(query)) {
+            self.named.insert(name.clone(), parts);
+        }
+        self.add_parts(parts)
+    }
+
+    fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<String> {
+        let parts = last_word(name).and_then(|name| self.named.get(name)).copied();
+        self.add_parts(parts.unwrap_or(1))
     }
 
     fn pre_visit_expr(&mut self, term: &Term) -> ControlFlow<String> {
-        (self.depth, self.terms) = (self.depth + 1, self.terms + 1);
-        if self.depth > MAX_DEPTH || self.terms > MAX_TERMS {
-            let (terms, depth) = (format_count(MAX_TERMS as u64), format_count(MAX_DEPTH as u64));
-            return ControlFlow::Break(t!(
-                "the query has too many terms: {terms} may stand in it, {depth} of them in one chain",
-                terms,
-                depth
-            ));
-        }
-        if let Term::Function(function) = term {
-            self.check_call(function)
-        } else {
-            ControlFlow::Continue(())
+        self.terms.push(1);
+        match term {
+            _ if self.terms.len() > MAX_CHAIN => ControlFlow::Break(too_many_terms()),
+            Term::Function(function) => self.check_call(function),
+            _ => ControlFlow::Continue(()),
         }
     }
 
-    fn post_visit_expr(&mut self, _: &Term) -> ControlFlow<String> {
-        self.depth -= 1;
+    fn post_visit_expr(&mut self, term: &Term) -> ControlFlow<String> {
+        let terms = self.terms.pop().unwrap_or_default().saturating_mul(repeats(term));
+        match self.terms.last_mut() {
+            Some(sum) if *sum + terms <= MAX_TERMS => *sum += terms,
+            _ => return ControlFlow::Break(too_many_terms()),
+        }
         ControlFlow::Continue(())
     }
 }
 
 impl Shape {
     fn add_parts(&mut self, count: usize) -> ControlFlow<String> {
-        self.parts += count;
-        if self.parts <= MAX_PARTS {
-            return ControlFlow::Continue(());
+        match self.parts.last_mut() {
+            Some(sum) if *sum + count <= MAX_PARTS => *sum += count,
+            _ => {
+                let count = MAX_PARTS;
+                return ControlFlow::Break(t!(
+                    "the query has more than {count} tables, subqueries and UNIONs",
+                    count
+                ));
+            }
         }
-        let count = MAX_PARTS;
-        ControlFlow::Break(t!("the query has more than {count} tables, subqueries and UNIONs", count))
+        ControlFlow::Continue(())
     }
 
     fn check_call(&mut self, function: &Function) -> ControlFlow<String> {
-        let last = function.name.0.last().and_then(|part| part.as_ident());
-        let name = last.map(|ident| ident.value.to_uppercase()).unwrap_or_default();
+        let name = last_word(&function.name).unwrap_or_default().to_uppercase();
         match name.as_str() {
             "LPAD" | "RPAD" => {
                 ControlFlow::Break(t!("{name} could fill the memory, so it is not allowed", name))
@@ -134,6 +161,41 @@ impl Shape {
     }
 }
 
+fn too_many_terms() -> String {
+    let (terms, chain) = (format_count(MAX_TERMS as u64), MAX_CHAIN);
+    let nested = MAX_NESTED;
+    t!(
+        "the query has too many terms: it may have {terms}, {chain} in one chain, {nested} within each other",
+        terms,
+        chain,
+        nested
+    )
+}
+
+/// How often polars writes out what a term is made of.
+fn repeats(term: &Term) -> usize {
+    match term {
+        Term::Between { .. } => 2,
+        Term::Extract { .. } | Term::Substring { .. } => 4,
+        Term::Case { operand: Some(operand), conditions, .. }
+            if !matches!(**operand, Term::Identifier(_) | Term::CompoundIdentifier(_)) =>
+        {
+            conditions.len()
+        }
+        Term::Function(function) => {
+            let name = last_word(&function.name).unwrap_or_default().to_uppercase();
+            let repeating = ["NULLIF", "LEFT", "RIGHT", "SUBSTR", "SPLIT_PART", "DATE_PART", "ARRAY_GET"];
+            if repeating.contains(&name.as_str()) { 4 } else { 1 }
+        }
+        _ => 1,
+    }
+}
+
+/// The name without those before its dots.
+fn last_word(name: &ObjectName) -> Option<&str> {
+    Some(&name.0.last()?.as_ident()?.value)
+}
+
 /// How many times as long a REPLACE may make a text.
 fn growth(replace: &Function) -> f64 {
     let FunctionArguments::List(list) = &replace.args else { return 1.0 };
@@ -154,19 +216,31 @@ fn unions(body: &SetExpr) -> usize {
     }
 }
 
-/// Refuses a plan that would give too many rows.
-pub(super) fn check_rows(plan: &DslPlan) -> anyhow::Result<()> {
-    most_rows(plan, &mut 0).map(|_| ())
+/// Refuses a plan that would give too many rows. Says whether polars must take whole rows, see [`collect`].
+pub(super) fn check_rows(plan: &DslPlan) -> anyhow::Result<bool> {
+    let mut seen = Seen::default();
+    most_rows(plan, &mut seen)?;
+    Ok(seen.needs_whole_rows)
+}
+
+/// What has been seen of a plan.
+#[derive(Default)]
+struct Seen {
+    nodes: usize,
+    needs_whole_rows: bool,
 }
 
 /// How many rows a plan gives at most. Joins whose bound is too high are counted, those within them first.
-fn most_rows(plan: &DslPlan, nodes: &mut usize) -> anyhow::Result<f64> {
-    *nodes += 1;
-    if *nodes > MAX_NODES {
-        bail!(t!(
-            "the query uses its tables in too many ways: each name in WITH counts as often as it is used"
-        ));
+fn most_rows(plan: &DslPlan, seen: &mut Seen) -> anyhow::Result<f64> {
+    seen.nodes += 1;
+    if seen.nodes > MAX_NODES {
+        bail!(t!("polars gave up on this query; write it another way"));
     }
+    seen.needs_whole_rows |= match plan {
+        DslPlan::Join { options, .. } => options.args.how == JoinType::Cross,
+        DslPlan::Union { .. } => true,
+        _ => false,
+    };
     let rows = match plan {
         DslPlan::DataFrameScan { df, .. } => return Ok(df.height() as f64),
         DslPlan::Filter { input, .. }
@@ -178,10 +252,10 @@ fn most_rows(plan: &DslPlan, nodes: &mut usize) -> anyhow::Result<f64> {
         | DslPlan::Distinct { input, .. }
         | DslPlan::Sort { input, .. }
         | DslPlan::MapFunction { input, .. }
-        | DslPlan::IR { dsl: input, .. } => return most_rows(input, nodes),
-        DslPlan::Slice { input, len, .. } => return Ok(most_rows(input, nodes)?.min(f64::from(*len))),
+        | DslPlan::IR { dsl: input, .. } => return most_rows(input, seen),
+        DslPlan::Slice { input, len, .. } => return Ok(most_rows(input, seen)?.min(f64::from(*len))),
         DslPlan::Join { input_left, input_right, options, .. } => {
-            let (left, right) = (most_rows(input_left, nodes)?, most_rows(input_right, nodes)?);
+            let (left, right) = (most_rows(input_left, seen)?, most_rows(input_right, seen)?);
             let most = match options.args.how {
                 JoinType::Semi | JoinType::Anti => return Ok(left),
                 _ => (left * right).max(left + right),
@@ -189,7 +263,7 @@ fn most_rows(plan: &DslPlan, nodes: &mut usize) -> anyhow::Result<f64> {
             if most <= MAX_JOINED_ROWS {
                 return Ok(most);
             }
-            let (rows, one_to_one) = count_joined(plan).with_context(unanswerable)?;
+            let (rows, one_to_one) = count_joined(plan, seen.needs_whole_rows).with_context(unanswerable)?;
             if rows > MAX_JOINED_ROWS.max(one_to_one) {
                 bail!(t!(
                     "a join of this query would give about {count} rows: join ON columns that tell the rows apart",
@@ -199,18 +273,18 @@ fn most_rows(plan: &DslPlan, nodes: &mut usize) -> anyhow::Result<f64> {
             return Ok(rows);
         }
         DslPlan::Union { inputs, .. } | DslPlan::HConcat { inputs, .. } => {
-            inputs.iter().map(|input| most_rows(input, nodes)).sum::<anyhow::Result<f64>>()?
+            inputs.iter().map(|input| most_rows(input, seen)).sum::<anyhow::Result<f64>>()?
         }
         DslPlan::PipeWithSchema { input, .. } => {
-            input.iter().map(|input| most_rows(input, nodes)).sum::<anyhow::Result<f64>>()?
+            input.iter().map(|input| most_rows(input, seen)).sum::<anyhow::Result<f64>>()?
         }
         DslPlan::ExtContext { input, contexts } => {
-            let rest = contexts.iter().map(|input| most_rows(input, nodes)).sum::<anyhow::Result<f64>>()?;
-            most_rows(input, nodes)? + rest
+            let rest = contexts.iter().map(|input| most_rows(input, seen)).sum::<anyhow::Result<f64>>()?;
+            most_rows(input, seen)? + rest
         }
-        DslPlan::Gather { input, idxs, .. } => most_rows(input, nodes)? + most_rows(idxs, nodes)?,
+        DslPlan::Gather { input, idxs, .. } => most_rows(input, seen)? + most_rows(idxs, seen)?,
         // SQL makes little of the rest.
-        _ => count(LazyFrame::from(plan.clone())).with_context(unanswerable)?,
+        _ => count(LazyFrame::from(plan.clone()), seen.needs_whole_rows).with_context(unanswerable)?,
     };
     if rows > MAX_ROWS {
         let count = format_count(rows as u64);
@@ -220,12 +294,12 @@ fn most_rows(plan: &DslPlan, nodes: &mut usize) -> anyhow::Result<f64> {
 }
 
 /// About how many rows a join gives, and how many if each row found at most one.
-fn count_joined(join: &DslPlan) -> PolarsResult<(f64, f64)> {
+fn count_joined(join: &DslPlan, whole: bool) -> PolarsResult<(f64, f64)> {
     let DslPlan::Join { input_left, input_right, left_on, right_on, predicates, options } = join else {
         return Ok((0.0, 0.0));
     };
     let frame = |plan: &DslPlan| LazyFrame::from(plan.clone());
-    let (left, right) = (count(frame(input_left))?, count(frame(input_right))?);
+    let (left, right) = (count(frame(input_left), whole)?, count(frame(input_right), whole)?);
     let joined = if !left_on.is_empty() {
         let groups = |plan: &DslPlan, on: &[Expr], name: &str| {
             let keys: Vec<_> =
@@ -237,7 +311,7 @@ fn count_joined(join: &DslPlan) -> PolarsResult<(f64, f64)> {
             .join(groups(input_right, right_on, "right"), &keys, &keys, JoinType::Inner.into())
             .select([(col("left") * col("right")).sum()]);
         // Rows that find none stay in outer joins.
-        number(pairs)? + if options.args.how == JoinType::Inner { 0.0 } else { left + right }
+        number(pairs, whole)? + if options.args.how == JoinType::Inner { 0.0 } else { left + right }
     } else if predicates.is_empty() {
         left * right
     } else {
@@ -255,17 +329,23 @@ fn count_joined(join: &DslPlan) -> PolarsResult<(f64, f64)> {
             predicates: first,
             options: options.clone(),
         };
-        count(tried.into())? * every
+        count(tried.into(), whole)? * every
     };
     Ok((joined, left + right))
 }
 
-fn count(frame: LazyFrame) -> PolarsResult<f64> {
-    number(frame.select([len()]))
+fn count(frame: LazyFrame, whole: bool) -> PolarsResult<f64> {
+    number(frame.select([len()]), whole)
 }
 
 /// The one number that a frame has.
-fn number(frame: LazyFrame) -> PolarsResult<f64> {
-    let frame = frame.collect()?;
+fn number(frame: LazyFrame, whole: bool) -> PolarsResult<f64> {
+    let frame = collect(frame, whole)?;
     Ok(frame.columns().first().and_then(|column| column.get(0).ok()?.extract()).unwrap_or_default())
+}
+
+/// The rows of a plan. Of a UNION polars counts them in a type that this program goes without, and of a CROSS JOIN it
+/// forgets that a sum is one row, unless it takes all columns along.
+pub(super) fn collect(frame: LazyFrame, whole: bool) -> PolarsResult<DataFrame> {
+    frame.with_projection_pushdown(!whole).collect()
 }

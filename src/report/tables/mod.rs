@@ -18,6 +18,7 @@ use polars::prelude::{
 
 pub use sql::{EXAMPLES, query};
 
+use super::csv::{FORMULA, guard};
 use crate::analysis::{Index, Selection};
 
 /// How many rows of CSV are made at once.
@@ -136,6 +137,8 @@ pub fn write_csv(frame: &DataFrame, out: impl Write) -> PolarsResult<()> {
     let has_ids = frame.schema().contains("stack_id") && frame.schema().contains("alloc_ns");
     let frame = if has_ids { frame.drop("stack").unwrap_or_else(|_| frame.clone()) } else { frame.clone() };
     let mut guarded = guard_texts(with_plain_texts(frame.lazy())?)?.collect()?;
+    let names: Vec<_> = guarded.get_column_names().iter().map(|name| guard(name).into_owned()).collect();
+    guarded.set_column_names(&names)?;
     CsvWriter::new(out).with_batch_size(CSV_BATCH_ROWS).finish(&mut guarded)
 }
 
@@ -163,7 +166,7 @@ fn guard_texts(mut frame: LazyFrame) -> PolarsResult<LazyFrame> {
     let texts: Vec<_> = schema
         .iter()
         .filter(|(_, dtype)| matches!(dtype, DataType::String))
-        .map(|(name, _)| col(name.clone()).str().replace(lit("^( *[=+@\t\r\n-])"), lit("'$1"), false))
+        .map(|(name, _)| col(name.clone()).str().replace(lit(FORMULA), lit("'$1"), false))
         .collect();
     Ok(frame.with_columns(texts))
 }

@@ -8,7 +8,7 @@ use polars::error::set_warning_function;
 use polars::prelude::{DataFrame, IntoLazy as _, PolarsResult};
 use polars::sql::{SQLContext, extract_table_identifiers};
 
-use super::bounds::{check_rows, check_text};
+use super::bounds::{check_rows, check_text, collect};
 use super::columns::{Texts, frame};
 use super::{Table, with_plain_texts};
 use crate::analysis::{Index, Selection, UserCode};
@@ -187,8 +187,8 @@ fn execute(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
         context.register(table.name(), with_plain_texts(frame)?);
     }
     let frame = context.execute(sql).with_context(unanswerable)?;
-    check_rows(&frame.logical_plan)?;
-    frame.collect().with_context(unanswerable)
+    let whole = check_rows(&frame.logical_plan)?;
+    collect(frame, whole).with_context(unanswerable)
 }
 
 /// What is said before polars' own words.
