@@ -607,7 +607,8 @@ fn a_session_file_that_names_what_is_no_file_opens_nothing_and_blocks_nothing() 
     let mut window = self::window(vec![path], [1280.0, 860.0], Theme::Dark);
     settle(&mut window);
     assert!(window.state().state().opened.is_empty());
-    let said = |text: &str| window.state().state().messages.iter().filter(|it| it.text.contains(text)).count();
+    let said =
+        |text: &str| window.state().state().messages.iter().filter(|it| it.text.contains(text)).count();
     assert!(said("no longer where it was") > 0);
     assert_eq!(said("more files of the session are not as they were"), 1);
 }

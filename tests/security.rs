@@ -102,6 +102,9 @@ fn hostile_names_are_text_wherever_they_are_written() {
         }
     }
     assert!(guarded > 8, "{guarded} cells held formulas");
+    let sql = "SELECT '＝1' AS \"=1+1\", '\u{feff}=1' AS \"＠A\", '\u{200b}+A' AS \"-1\" FROM steps LIMIT 1";
+    let guarded = text(&["query", sql, "--format", "csv"], &files);
+    assert_eq!(guarded, "'=1+1,'＠A,-1\n'＝1,'\u{feff}=1,'\u{200b}+A\n");
 
     let terminals = [
         text(&["inspect"], &files),
@@ -183,4 +186,107 @@ fn sql_reads_and_writes_no_files() {
     }
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "word\nhunter2\n");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// Such queries would fill the stack or the memory, or make polars panic: each is refused in a sentence.
+#[test]
+fn sql_that_would_end_the_program_is_a_sentence() {
+    let (tiny, run_folder) =
+        (root().join("tests/fixtures/snapshots/modern_protocol_0.pickle"), sample("healthy"));
+    let many = |part: &str, between: &str, count| vec![part; count].join(between);
+    let nested = |before: &str, after: &str, count| before.repeat(count) + "step" + &after.repeat(count);
+    let doubled: Vec<String> = (1..30)
+        .map(|level| format!("t{level} AS (SELECT * FROM t{0} UNION ALL SELECT * FROM t{0})", level - 1))
+        .collect();
+    let rows = "rows: join ON columns that tell the rows apart";
+    let terms = "the query has too many terms";
+    let parts = "the query has more than 400 tables";
+    let gave_up = "polars gave up on this query";
+    for (sql, why) in [
+        (format!("SELECT {} FROM steps", many("step", "+", 20_000)), terms),
+        (format!("SELECT * FROM steps WHERE {}", many("step = 1", " OR ", 3_000)), terms),
+        (format!("SELECT {} FROM steps", nested("(NOT ", ")", 40)), terms),
+        (format!("SELECT {} FROM steps", nested("SUBSTR(", ", 2, 3)", 40)), terms),
+        (format!("SELECT {} FROM steps", nested("NULLIF(", ", 7)", 12)), terms),
+        (format!("SELECT {} FROM steps", nested("", " BETWEEN 1 AND 2", 400)), terms),
+        (format!("SELECT {} FROM steps", nested("CASE ", " WHEN 1 THEN 2 WHEN 3 THEN 4 WHEN 5 THEN 6 END", 12)), terms),
+        (format!("SELECT '{}'", many("x", "", 125_000)), "the query is longer than"),
+        (many("SELECT step FROM steps", " UNION ALL ", 2_000), parts),
+        (many("VALUES (1)", " UNION ALL ", 4_000), parts),
+        (format!("WITH t0 AS (SELECT * FROM steps), {} SELECT COUNT(*) FROM t29", doubled.join(", ")), parts),
+        ("SELECT COUNT(*) FROM allocations a CROSS JOIN allocations b".to_owned(), rows),
+        ("SELECT COUNT(*) FROM allocations a, allocations b, allocations c".to_owned(), rows),
+        ("SELECT COUNT(*) FROM allocations a JOIN allocations b ON a.device = b.device".to_owned(), rows),
+        ("SELECT COUNT(*) FROM allocations a JOIN allocations b ON a.alloc_ns < b.alloc_ns".to_owned(), rows),
+        (
+            "SELECT COUNT(*) FROM allocations a LEFT JOIN allocations b ON a.device = b.device AND a.step <= b.step"
+                .to_owned(),
+            rows,
+        ),
+        ("SELECT COUNT(*) FROM steps a, steps b, steps c, steps d, steps e, steps f".to_owned(), rows),
+        ("SELECT RPAD('x', 2000000000, 'y') FROM steps".to_owned(), "RPAD could fill the memory"),
+        ("SELECT \"lpad\"(op, step) FROM allocations".to_owned(), "LPAD could fill the memory"),
+        ("SELECT STRING_AGG(op, ',') OVER () FROM allocations".to_owned(), "STRING_AGG … OVER could"),
+        (
+            format!("SELECT REPLACE(REPLACE(op, 'a', '{0}'), 'a', '{0}') FROM steps", many("a", "", 20)),
+            "REPLACE puts in",
+        ),
+        ("SELECT REPLACE(op, '.', stack) FROM allocations".to_owned(), "REPLACE puts in"),
+        ("SELECT COLUMNS('(') FROM steps".to_owned(), gave_up),
+        ("SELECT STRFTIME(CAST(9223372036854775807 AS TIMESTAMP), '%Y')".to_owned(), gave_up),
+        ("SELECT CAST(9223372036854775807 AS TIMESTAMP)".to_owned(), gave_up),
+        ("SELECT CAST('9999999-99-99' AS DATE)".to_owned(), "the query can't be answered"),
+    ] {
+        // Only joins need rows.
+        let output = run(&["query", &sql], &[if why == rows { &run_folder } else { &tiny }]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let sql: String = sql.chars().take(80).collect();
+        assert_eq!(output.status.code(), Some(1), "{sql}: {errors}");
+        let is_sentence = errors.starts_with("vramscope: ") && errors.lines().count() == 1;
+        assert!(is_sentence && errors.contains(why), "{sql}: {errors}");
+    }
+}
+
+/// What people ask is far from those bounds.
+#[test]
+fn sql_of_hundreds_of_terms_and_of_joins_is_answered() {
+    let folder = sample("healthy");
+    let numbers: Vec<String> = (0..15_000).map(|number| number.to_string()).collect();
+    let steps = |between: &str, term: &str, count| vec![term; count].join(between);
+    let count = |sql: &str| {
+        let answer = text(&["query", sql, "--format", "csv"], &[&folder]);
+        answer
+            .lines()
+            .nth(1)
+            .and_then(|line| line.parse::<u64>().ok())
+            .unwrap_or_else(|| panic!("{sql}: {answer}"))
+    };
+    let of = |table: &str| count(&format!("SELECT COUNT(*) FROM {table}"));
+    let (allocations, of_steps) = (of("allocations"), of("steps"));
+    assert!(allocations * of_steps > 100_000 && allocations * allocations > 100_000_000);
+    for (sql, expected) in [
+        (format!("SELECT COUNT(*) FROM steps WHERE {}", steps(" OR ", "step >= 0", 400)), of_steps),
+        (format!("SELECT {} FROM steps WHERE step = 1", steps("+", "step", 400)), 400),
+        (format!("SELECT COUNT(*) FROM steps WHERE step IN ({})", numbers.join(",")), of_steps),
+        (format!("SELECT COUNT(*) FROM ({}) t", steps(" UNION ALL ", "SELECT * FROM steps", 50)), 50 * of_steps),
+        (
+            "SELECT COUNT(*) FROM allocations a JOIN stacks s ON a.process = s.process AND a.stack_id = s.stack_id"
+                .to_owned(),
+            count("SELECT COUNT(stack_id) FROM allocations"),
+        ),
+        (
+            "SELECT COUNT(*) FROM allocations a CROSS JOIN (SELECT SUM(size_bytes) AS total FROM allocations) t"
+                .to_owned(),
+            allocations,
+        ),
+        (
+            "SELECT COUNT(*) FROM allocations a JOIN steps s ON a.alloc_ns >= s.start_ns AND a.alloc_ns < s.end_ns"
+                .to_owned(),
+            count("SELECT COUNT(step) FROM allocations"),
+        ),
+        ("SELECT LENGTH(REPLACE(REPLACE('a.b', '.', '::'), 'b', 'bcd'))".to_owned(), 6),
+    ] {
+        let shown: String = sql.chars().take(80).collect();
+        assert_eq!(count(&sql), expected, "{shown}");
+    }
 }

@@ -39,10 +39,12 @@ pub struct Answer {
 
 /// Asks; slow.
 pub fn ask(data: &Data, text: &str) -> Result<Arc<Answer>, String> {
-    let frame = tables::query(&data.index, text).map_err(|error| format!("{error:#}"))?;
-    let total = frame.height();
-    let mut bytes = Vec::new();
-    tables::write_csv(&frame.head(Some(MAX_ROWS)), &mut bytes).map_err(|error| error.to_string())?;
+    let answer = tables::query(&data.index, text, |frame| {
+        let mut bytes = Vec::new();
+        tables::write_csv(&frame.head(Some(MAX_ROWS)), &mut bytes)?;
+        Ok((frame.height(), bytes))
+    });
+    let (total, bytes) = answer.map_err(|error| format!("{error:#}"))?;
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(bytes.as_slice());
     let texts = |record: &csv::StringRecord| record.iter().map(str::to_owned).collect::<Vec<_>>();
     let columns = texts(reader.headers().map_err(|error| error.to_string())?);

@@ -27,15 +27,16 @@ pub(super) fn run(args: &QueryArgs) -> anyhow::Result<Status> {
     args.output.spare(&files, &args.reading)?;
     let loaded = open::open(&files, &args.reading)?;
     let status = loaded.complain()?;
-    let mut answer = tables::query(&loaded.index, sql)?;
-    args.output.write(|out| {
-        match format {
-            QueryFormat::Text => out.write_all(printable(&to_text(&answer)).as_bytes())?,
-            QueryFormat::Csv => tables::write_csv(&answer, out)?,
-            QueryFormat::Json => write_json(&answer, out)?,
-            QueryFormat::Parquet => tables::write_parquet(&mut answer, out)?,
-        }
-        Ok(())
+    tables::query(&loaded.index, sql, |mut answer| {
+        args.output.write(|out| {
+            match format {
+                QueryFormat::Text => out.write_all(printable(&to_text(&answer)).as_bytes())?,
+                QueryFormat::Csv => tables::write_csv(&answer, out)?,
+                QueryFormat::Json => write_json(&answer, out)?,
+                QueryFormat::Parquet => tables::write_parquet(&mut answer, out)?,
+            }
+            Ok(())
+        })
     })?;
     Ok(status)
 }

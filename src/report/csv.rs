@@ -1,6 +1,9 @@
 //! The groups of a report as a table for spreadsheets.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::Report;
 
@@ -29,12 +32,14 @@ pub(super) fn render(report: &Report) -> anyhow::Result<Vec<u8>> {
     Ok(writer.into_inner()?)
 }
 
+/// What a spreadsheet would take for a formula begins with this, behind what can't be seen. East Asian ones take wide
+/// signs too.
+pub(crate) const FORMULA: &str = r"^([\s\p{Cc}\p{Cf}\p{DI}]*[=+@\t\r\n＝＋－＠-])";
+
 /// Text that a spreadsheet shows as it stands. Numbers, negative ones too, stay numbers.
 pub(crate) fn guard(cell: &str) -> Cow<'_, str> {
-    let is_risky = cell
-        .trim_start_matches(' ')
-        .starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
-    if is_risky && cell.parse::<f64>().is_err() {
+    static PATTERN: LazyLock<Regex> = LazyLock::new(|| Regex::new(FORMULA).expect("a pattern of ours"));
+    if PATTERN.is_match(cell) && cell.parse::<f64>().is_err() {
         Cow::Owned(format!("'{cell}"))
     } else {
         Cow::Borrowed(cell)
@@ -47,10 +52,26 @@ mod tests {
 
     #[test]
     fn formulas_are_guarded_and_numbers_are_not() {
-        for risky in ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "\r=1", " =1"] {
+        for risky in [
+            "=1+1",
+            "+cmd|' /C calc'!A0",
+            "-2+3",
+            "@SUM(A1)",
+            "\tx",
+            "\r=1",
+            " =1",
+            "＝1+1",
+            "＋1",
+            "－1+1",
+            "＠A",
+            "\u{feff}=1",
+            "\u{200b} \u{2060}=1",
+            "\u{a0}+A",
+            "\u{1}\u{3164}@A",
+        ] {
             assert_eq!(guard(risky), format!("'{risky}"), "{risky}");
         }
-        for plain in ["record.py:63 validate", "-12", "+3", "a=b", ""] {
+        for plain in ["record.py:63 validate", "-12", "+3", "a=b", "\u{feff}a=b", ""] {
             assert_eq!(guard(plain), plain);
         }
     }

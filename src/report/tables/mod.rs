@@ -3,6 +3,7 @@
 //! Times are Unix nanoseconds, names carry their units, and what is not known is null. Text that repeats is
 //! categorical, which Parquet keeps as a dictionary.
 
+mod bounds;
 mod columns;
 mod rows;
 mod sql;
@@ -16,6 +17,7 @@ use polars::prelude::{
 
 pub use sql::{EXAMPLES, query};
 
+use super::csv::{FORMULA, guard};
 use crate::analysis::{Index, Selection};
 
 /// How many rows of CSV are made at once: each may have a stack of its own.
@@ -136,6 +138,8 @@ pub fn write_csv(frame: &DataFrame, mut out: impl Write) -> PolarsResult<()> {
     for first in (0..frame.height().max(1)).step_by(CSV_BATCH_ROWS) {
         let rows = frame.slice(first as i64, CSV_BATCH_ROWS);
         let mut guarded = guard_texts(with_plain_texts(rows.lazy())?)?.collect()?;
+        let names: Vec<_> = guarded.get_column_names().iter().map(|name| guard(name).into_owned()).collect();
+        guarded.set_column_names(&names)?;
         let mut bytes = Vec::new();
         CsvWriter::new(&mut bytes).include_header(first == 0).finish(&mut guarded)?;
         out.write_all(&bytes)?;
@@ -170,7 +174,7 @@ fn guard_texts(mut frame: LazyFrame) -> PolarsResult<LazyFrame> {
     let texts: Vec<_> = schema
         .iter()
         .filter(|(_, dtype)| matches!(dtype, DataType::String))
-        .map(|(name, _)| col(name.clone()).str().replace(lit("^( *[=+@\t\r\n-])"), lit("'$1"), false))
+        .map(|(name, _)| col(name.clone()).str().replace(lit(FORMULA), lit("'$1"), false))
         .collect();
     Ok(frame.with_columns(texts))
 }

@@ -1,12 +1,14 @@
 //! SQL over the session's tables, and over nothing else.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 
 use anyhow::{Context as _, bail};
+use polars::error::set_warning_function;
 use polars::prelude::{DataFrame, IntoLazy as _, PolarsResult};
 use polars::sql::{SQLContext, extract_table_identifiers};
 
+use super::bounds::{check_rows, check_text, collect};
 use super::columns::{Texts, frame};
 use super::{Table, with_plain_texts};
 use crate::analysis::{Index, Selection, UserCode};
@@ -76,11 +78,55 @@ const REFUSED: &[&str] = &[
     "use",
 ];
 
-/// The answer to a query. Only the tables that it names are built.
+/// The thread of a query.
+const THREAD: &str = "query";
+/// Polars goes down into a query's terms by calling itself. Only what is used becomes memory.
+const STACK_BYTES: usize = 256 << 20;
+
+/// How many queries are being answered.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// What `write` makes of the answer to a query. Only the tables that it names are built.
 ///
 /// # Errors
-/// When it is no SQL, names tables or columns that aren't there, or would read a file.
-pub fn query(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
+/// When it is no SQL, names tables or columns that aren't there, would read a file or fill the memory.
+pub fn query<T: Send>(
+    index: &Index,
+    sql: &str,
+    write: impl FnOnce(DataFrame) -> anyhow::Result<T> + Send,
+) -> anyhow::Result<T> {
+    silence_polars();
+    RUNNING.fetch_add(1, Ordering::Relaxed);
+    // Polars checks some of its assumptions by panicking, in the texts of an answer too; a query must not end the
+    // program.
+    let answer = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name(THREAD.to_owned()).stack_size(STACK_BYTES);
+        Ok(thread.spawn_scoped(scope, || answer(index, sql).and_then(write))?.join())
+    });
+    RUNNING.fetch_sub(1, Ordering::Relaxed);
+    answer.and_then(|answer: std::thread::Result<_>| {
+        answer.unwrap_or_else(|_| bail!(t!("polars gave up on this query; write it another way")))
+    })
+}
+
+/// Panics of a query are told as its error, and advice to users of polars is none to those of SQL.
+fn silence_polars() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        set_warning_function(|_, _| {});
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or_default();
+            let is_a_querys = name.starts_with("polars-") && RUNNING.load(Ordering::Relaxed) > 0;
+            if name != THREAD && !is_a_querys {
+                hook(panic);
+            }
+        }));
+    });
+}
+
+fn answer(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
     let lower = sql.to_lowercase();
     if let Some(reader) = FILE_READERS.iter().find(|reader| lower.contains(*reader)) {
         bail!(t!("a query sees the session's tables only: {reader} is not allowed", reader));
@@ -99,9 +145,7 @@ pub fn query(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
         }
         _ => {}
     }
-    // polars checks some of its assumptions by panicking; a query must not end the program.
-    catch_unwind(AssertUnwindSafe(|| execute(index, sql)))
-        .unwrap_or_else(|_| bail!(t!("polars gave up on this query; write it another way")))
+    execute(index, sql)
 }
 
 /// A statement without the remarks before it.
@@ -130,6 +174,7 @@ fn columns_of(name: &str) -> anyhow::Result<DataFrame> {
 }
 
 fn execute(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
+    check_text(sql)?;
     let named = extract_table_identifiers(sql, false, true).context(t!("this is not SQL"))?;
     let mut context = SQLContext::new();
     if named.is_empty() {
@@ -141,11 +186,15 @@ fn execute(index: &Index, sql: &str) -> anyhow::Result<DataFrame> {
         let frame = table.build(index, Selection::of(&index.session))?.lazy();
         context.register(table.name(), with_plain_texts(frame)?);
     }
-    let answer = context.execute(sql).and_then(polars::prelude::LazyFrame::collect);
-    answer.with_context(|| {
-        let names = Table::ALL.map(Table::name).join(", ");
-        t!("the query can't be answered (the tables are {names})", names)
-    })
+    let frame = context.execute(sql).with_context(unanswerable)?;
+    let whole = check_rows(&frame.logical_plan)?;
+    collect(frame, whole).with_context(unanswerable)
+}
+
+/// What is said before polars' own words.
+pub(super) fn unanswerable() -> String {
+    let names = Table::ALL.map(Table::name).join(", ");
+    t!("the query can't be answered (the tables are {names})", names)
 }
 
 /// A table without rows.
