@@ -152,7 +152,7 @@ fn sql_reads_and_writes_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret.csv");
     std::fs::write(&secret, "word\nhunter2\n").unwrap();
-    let run_folder = sample("healthy");
+    let snapshot = root().join("tests/fixtures/snapshots/modern_protocol_0.pickle");
     let path = secret.display();
     for sql in [
         format!("SELECT * FROM read_csv('{path}')"),
@@ -178,7 +178,7 @@ fn sql_reads_and_writes_no_files() {
         format!("DELETE FROM '{path}'"),
         format!("LOAD '{path}'"),
     ] {
-        let output = run(&["query", &sql], &[&run_folder]);
+        let output = run(&["query", &sql], &[&snapshot]);
         assert_eq!(output.status.code(), Some(1), "{sql}");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!errors.contains("panicked") && errors.lines().count() == 1, "{sql}: {errors}");
