@@ -265,8 +265,8 @@ fn sql_of_hundreds_of_terms_and_of_joins_is_answered() {
     let (allocations, of_steps) = (of("allocations"), of("steps"));
     assert!(allocations * of_steps > 100_000 && allocations * allocations > 100_000_000);
     for (sql, expected) in [
-        (format!("SELECT COUNT(*) FROM steps WHERE {}", steps(" OR ", "step >= 0", 400)), of_steps),
-        (format!("SELECT {} FROM steps WHERE step = 1", steps("+", "step", 400)), 400),
+        (format!("SELECT COUNT(*) FROM steps WHERE {}", steps(" OR ", "step >= 0", 500)), of_steps),
+        (format!("SELECT {} FROM steps WHERE step = 1", steps("+", "step", 500)), 500),
         (format!("SELECT COUNT(*) FROM steps WHERE step IN ({})", numbers.join(",")), of_steps),
         (format!("SELECT COUNT(*) FROM ({}) t", steps(" UNION ALL ", "SELECT * FROM steps", 50)), 50 * of_steps),
         (

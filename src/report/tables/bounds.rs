@@ -105,7 +105,7 @@ impl Visitor for Shape {
     fn pre_visit_expr(&mut self, term: &Term) -> ControlFlow<String> {
         self.terms.push(1);
         match term {
-            _ if self.terms.len() > MAX_CHAIN => ControlFlow::Break(too_many_terms()),
+            _ if self.terms.len() > MAX_CHAIN + MAX_NESTED => ControlFlow::Break(too_many_terms()),
             Term::Function(function) => self.check_call(function),
             _ => ControlFlow::Continue(()),
         }
