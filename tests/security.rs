@@ -152,7 +152,7 @@ fn sql_reads_and_writes_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret.csv");
     std::fs::write(&secret, "word\nhunter2\n").unwrap();
-    let run_folder = sample("healthy");
+    let snapshot = root().join("tests/fixtures/snapshots/modern_protocol_0.pickle");
     let path = secret.display();
     for sql in [
         format!("SELECT * FROM read_csv('{path}')"),
@@ -178,7 +178,7 @@ fn sql_reads_and_writes_no_files() {
         format!("DELETE FROM '{path}'"),
         format!("LOAD '{path}'"),
     ] {
-        let output = run(&["query", &sql], &[&run_folder]);
+        let output = run(&["query", &sql], &[&snapshot]);
         assert_eq!(output.status.code(), Some(1), "{sql}");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!errors.contains("panicked") && errors.lines().count() == 1, "{sql}: {errors}");
@@ -265,8 +265,8 @@ fn sql_of_hundreds_of_terms_and_of_joins_is_answered() {
     let (allocations, of_steps) = (of("allocations"), of("steps"));
     assert!(allocations * of_steps > 100_000 && allocations * allocations > 100_000_000);
     for (sql, expected) in [
-        (format!("SELECT COUNT(*) FROM steps WHERE {}", steps(" OR ", "step >= 0", 400)), of_steps),
-        (format!("SELECT {} FROM steps WHERE step = 1", steps("+", "step", 400)), 400),
+        (format!("SELECT COUNT(*) FROM steps WHERE {}", steps(" OR ", "step >= 0", 500)), of_steps),
+        (format!("SELECT {} FROM steps WHERE step = 1", steps("+", "step", 500)), 500),
         (format!("SELECT COUNT(*) FROM steps WHERE step IN ({})", numbers.join(",")), of_steps),
         (format!("SELECT COUNT(*) FROM ({}) t", steps(" UNION ALL ", "SELECT * FROM steps", 50)), 50 * of_steps),
         (
