@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rustc_hash::FxHashMap;
+
 /// For each path the file's name, with as many folders before it as tell it from the others.
 pub(crate) fn short_names(paths: &[PathBuf]) -> Vec<String> {
     let parts: Vec<Vec<String>> = paths
@@ -12,16 +14,27 @@ pub(crate) fn short_names(paths: &[PathBuf]) -> Vec<String> {
         let all = &parts[index];
         all[all.len().saturating_sub(count)..].join("/")
     };
-    (0..parts.len())
-        .map(|index| {
-            let is_unique = |count: usize| {
-                let name = tail(index, count);
-                (0..parts.len()).all(|other| other == index || tail(other, count) != name)
-            };
-            let count = (1..parts[index].len()).find(|&count| is_unique(count)).unwrap_or(1);
-            tail(index, count)
-        })
-        .collect()
+    let mut names: Vec<String> = (0..parts.len()).map(|index| tail(index, 1)).collect();
+    // Only those of one name go on to one folder more: a folder may hold a hundred thousand files.
+    let mut alike: Vec<usize> = (0..parts.len()).collect();
+    let mut count = 1;
+    while !alike.is_empty() {
+        let mut by_name: FxHashMap<String, Vec<usize>> = FxHashMap::default();
+        for index in std::mem::take(&mut alike) {
+            by_name.entry(tail(index, count)).or_default().push(index);
+        }
+        for (name, same) in by_name {
+            let longer = |&index: &usize| count < parts[index].len();
+            match same[..] {
+                [index] if longer(&index) => names[index] = name,
+                [_] => {}
+                _ if same.iter().any(longer) => alike.extend(same),
+                _ => {}
+            }
+        }
+        count += 1;
+    }
+    names
 }
 
 /// The rank that a file's name or folder gives: `snapshot_rank1.pickle`, `rank-3/trace.json`, `rank12_memory.pickle`.
@@ -47,6 +60,8 @@ mod tests {
         assert_eq!(short_names(&paths), ["x/trace.json", "y/trace.json", "log.txt"]);
         let same: Vec<PathBuf> = vec!["t.json".into(), "t.json".into()];
         assert_eq!(short_names(&same), ["t.json", "t.json"]);
+        let beginnings: Vec<PathBuf> = ["x/t.json", "/a/x/t.json", "/b/x/t.json"].map(PathBuf::from).to_vec();
+        assert_eq!(short_names(&beginnings), ["t.json", "a/x/t.json", "b/x/t.json"]);
     }
 
     #[test]

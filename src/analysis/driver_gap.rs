@@ -8,6 +8,9 @@ use crate::align::pearson;
 use crate::model::{Device, Process, Quantity, Series, Session, SourceId, TimeRange};
 use crate::text::t;
 
+/// The most figures of other processes that are held.
+const MAX_FIGURES: usize = 1 << 24;
+
 /// Samples of a process further from a moment than this many of its intervals say nothing of it.
 const STALE_INTERVALS: i64 = 2;
 /// The driver's figure for a process may lie this much below reserved: both are sampled at different moments.
@@ -251,6 +254,9 @@ pub fn driver_gap(session: &Session, device: Device) -> Option<DriverGap> {
         })
         .collect();
     users.retain(|user| !own_pids.contains(&user.pid));
+    // Of more processes than that, in a log of years or one made so, the smaller ones are part of the rest.
+    users.sort_by_key(|user| (std::cmp::Reverse(user.bytes.iter().copied().max()), user.pid));
+    users.truncate(MAX_FIGURES / times_ns.len().max(1));
     let mut others: Vec<OtherProcess> = users
         .iter()
         .map(|user| OtherProcess {

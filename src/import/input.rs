@@ -133,7 +133,7 @@ impl Input {
     }
 
     /// Whether it is compressed.
-    fn is_compressed(&self) -> bool {
+    pub(super) fn is_compressed(&self) -> bool {
         self.compression != Compression::None
     }
 

@@ -6,10 +6,22 @@ use std::sync::LazyLock;
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use regex::Regex;
 
+use super::input::Content;
 use super::{Head, ImportError, Input, Progress};
+use crate::model::format_count;
+use crate::text::t;
 
 /// Logs beyond this are read up to here.
 const LIMIT_BYTES: u64 = 2 << 30;
+
+/// What a compressed log may inflate to: so much, and so many times its size.
+const INFLATED_BYTES: u64 = 128 << 20;
+const INFLATED_TIMES: u64 = 20;
+
+/// How many lines a compressed log may have: so many, and one for so many bytes of the file. Lines cost more than their
+/// bytes, and those of a log that was made to fill the memory compress a thousandfold.
+const INFLATED_LINES: u64 = 2_000_000;
+const BYTES_PER_LINE: u64 = 16;
 
 /// No line of a log is longer; of those that are, made or damaged, only the beginning is searched.
 const LINE_BYTES: usize = 64 << 10;
@@ -51,8 +63,20 @@ pub(super) struct LogText {
 /// Reads and decodes a whole log: UTF-8 or UTF-16, byte order marks dropped. A UTF-8 log to which PowerShell appended
 /// UTF-16 keeps its letters, since only the zero bytes between them go.
 pub(super) fn read_text(input: &Input, progress: &Progress) -> Result<LogText, ImportError> {
-    let inflated = input.read_all(progress, LIMIT_BYTES)?;
-    let mut text = decode(&inflated.bytes).into_owned();
+    let is_compressed = input.is_compressed();
+    let most = INFLATED_BYTES.saturating_add(input.disk_bytes().saturating_mul(INFLATED_TIMES));
+    let limit = if is_compressed { most.min(LIMIT_BYTES) } else { LIMIT_BYTES };
+    let inflated = input.read_all(progress, limit)?;
+    let mut text = into_text(inflated.bytes);
+    let mut cut = inflated.cut;
+    if is_compressed {
+        let left_out = cut_lines(&mut text, INFLATED_LINES + input.disk_bytes() / BYTES_PER_LINE);
+        if left_out > 0 {
+            let lines = t!("its last {count} lines were left out", count = format_count(left_out));
+            let why = cut.unwrap_or_else(|| t!("it has more lines than its size allows").to_owned());
+            cut = Some(why + t!("; ") + &lines);
+        }
+    }
     if text.contains(['\0', '\u{feff}']) {
         text.retain(|c| c != '\0' && c != '\u{feff}');
     }
@@ -61,7 +85,25 @@ pub(super) fn read_text(input: &Input, progress: &Progress) -> Result<LogText, I
     {
         text = escape.replace_all(&text, "").into_owned();
     }
-    Ok(LogText { text, cut: inflated.cut })
+    Ok(LogText { text, cut })
+}
+
+fn into_text(bytes: Content<'_>) -> String {
+    match bytes {
+        Content::Bytes(Cow::Owned(bytes)) if encoding_of(&bytes) == UTF_8 => {
+            String::from_utf8(bytes).unwrap_or_else(|error| decode(error.as_bytes()).into_owned())
+        }
+        bytes => decode(&bytes).into_owned(),
+    }
+}
+
+/// Leaves so many lines of a text, and tells how many went. Parts that begin with a carriage return count as lines.
+fn cut_lines(text: &mut String, most: u64) -> u64 {
+    let mut ends = memchr::memchr2_iter(b'\n', b'\r', text.as_bytes());
+    let Some(last) = most.checked_sub(1).and_then(|last| ends.nth(last as usize)) else { return 0 };
+    let left_out = ends.count() as u64 + u64::from(!text.ends_with(['\n', '\r']));
+    text.truncate(last + 1);
+    left_out
 }
 
 /// The beginning of a file as [`read_text`] would give it.
@@ -136,5 +178,31 @@ mod tests {
         assert_eq!(without_prefix("[rank0]: step 1"), "step 1");
         assert_eq!(without_prefix("trainer-1  | step 1"), "step 1");
         assert_eq!(without_prefix("| 41%   63C"), "| 41%   63C");
+    }
+
+    #[test]
+    fn lines_beyond_a_number_are_counted_and_left_out() {
+        for (whole, kept, left_out) in
+            [("a\nb\nc\n", "a\nb\n", 1), ("a\rb\nc\nd", "a\rb\n", 2), ("a\nb\n", "a\nb\n", 0), ("a", "a", 0)]
+        {
+            let mut text = whole.to_owned();
+            assert_eq!((cut_lines(&mut text, 2), text.as_str()), (left_out, kept));
+        }
+    }
+
+    #[test]
+    fn a_compressed_log_has_no_more_lines_than_its_size_allows() {
+        let log = |compressed: bool| {
+            let text = "x\n".repeat(INFLATED_LINES as usize + 500_000);
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+            let bytes = if compressed { gzip.finish().unwrap() } else { text.into_bytes() };
+            read_text(&Input::from_bytes("x.log", bytes), &Progress::default()).unwrap()
+        };
+        let whole = log(false);
+        assert_eq!((whole.text.len() as u64 / 2, whole.cut), (INFLATED_LINES + 500_000, None));
+        let cut = log(true);
+        assert!(cut.text.len() as u64 / 2 < INFLATED_LINES + 10_000, "{}", cut.text.len());
+        assert!(cut.cut.unwrap().starts_with("it has more lines than its size allows; its last 49"));
     }
 }

@@ -1,5 +1,7 @@
 //! Curves as one floor and one peak for each beat, and the curves that no file has: driver minus reserved.
 
+use rustc_hash::FxHashMap;
+
 use super::super::{Rhythm, Selection};
 use crate::model::{Device, ProcessId, Quantity, Series, Session, SourceId, TimeRange};
 use crate::text::msg;
@@ -32,6 +34,7 @@ pub struct Beat {
 /// The selected curves of one quantity; of several that tell the same, the one with the longest span.
 pub fn curves_of(session: &Session, selection: Selection, quantity: &Quantity) -> Vec<Curve> {
     let mut found: Vec<Curve> = Vec::new();
+    let mut places = FxHashMap::default();
     for (source, process, series, offset_ns) in session.curves() {
         let is_selected = selection.process.is_none_or(|one| process.is_none_or(|process| process == one));
         if series.quantity != *quantity || !is_selected || !selection.device.admits(series.device) {
@@ -39,13 +42,9 @@ pub fn curves_of(session: &Session, selection: Selection, quantity: &Quantity) -
         }
         let mut curve = Curve { source, process, series: series.clone() };
         curve.series.times_ns.iter_mut().for_each(|time| *time = time.saturating_add(offset_ns));
-        let same = |other: &&mut Curve| {
-            other.process == process
-                && (process.is_some() || other.source == source)
-                && other.series.device == series.device
-                && other.series.pid == series.pid
-        };
-        match found.iter_mut().find(same) {
+        let source = source.filter(|_| process.is_none());
+        let place = *places.entry((process, source, series.device, series.pid)).or_insert(found.len());
+        match found.get_mut(place) {
             Some(other) if span_ns(&other.series) < span_ns(&curve.series) => *other = curve,
             Some(_) => {}
             None => found.push(curve),

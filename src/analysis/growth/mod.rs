@@ -166,10 +166,15 @@ pub fn growths(index: &Index, selection: Selection) -> Vec<Growth> {
         curves.extend(curves_of(session, selection, &quantity));
     }
     curves.extend(driver_minus_reserved(session, selection));
-    curves.iter().filter_map(|curve| growth_of(session, curve, &rhythms)).collect()
+    let capacity_bytes = capacity(session);
+    curves.iter().filter_map(|curve| growth_of(curve, &rhythms, capacity_bytes)).collect()
 }
 
-fn growth_of(session: &Session, curve: &Curve, rhythms: &[(ProcessId, Option<Rhythm>)]) -> Option<Growth> {
+fn growth_of(
+    curve: &Curve,
+    rhythms: &[(ProcessId, Option<Rhythm>)],
+    capacity_bytes: Option<u64>,
+) -> Option<Growth> {
     let span = curve.series.span()?;
     let of_process = rhythms
         .iter()
@@ -203,7 +208,7 @@ fn growth_of(session: &Session, curve: &Curve, rhythms: &[(ProcessId, Option<Rhy
         peak: trend(&peaks, &numbers),
         rhythm,
         beats,
-        capacity_bytes: capacity(session),
+        capacity_bytes,
     })
 }
 

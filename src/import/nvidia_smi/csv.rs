@@ -1,5 +1,7 @@
 //! `--query-gpu` and `--query-compute-apps` as CSV: any columns in any order, with or without header and units.
 
+use rustc_hash::FxHashMap;
+
 use super::columns::{Column, Role, guess_columns, header_columns};
 use super::samples::{MIB, Samples, is_failure, is_failure_line, is_missing, parse_cell};
 use crate::import::text::{LogText, csv_rows, without_prefixes};
@@ -79,7 +81,7 @@ struct Reading {
     columns: Vec<Column>,
     has_memory_column: bool,
     /// UUIDs or bus ids in the order of appearance, which stand for the index where there is none.
-    gpus: Vec<String>,
+    gpus: FxHashMap<String, i64>,
     /// The last row's time cell and how many rows shared it, for logs that name no GPU.
     last_time: String,
     same_time: i64,
@@ -91,7 +93,7 @@ impl Reading {
             samples: Samples::new("nvidia-smi CSV"),
             columns: Vec::new(),
             has_memory_column: false,
-            gpus: Vec::new(),
+            gpus: FxHashMap::default(),
             last_time: String::new(),
             same_time: 0,
         }
@@ -208,10 +210,7 @@ impl Reading {
     }
 
     fn index_of(&mut self, gpu: &str) -> i64 {
-        let index = self.gpus.iter().position(|known| known == gpu).unwrap_or_else(|| {
-            self.gpus.push(gpu.to_owned());
-            self.gpus.len() - 1
-        });
-        index as i64
+        let next = self.gpus.len() as i64;
+        *self.gpus.entry(gpu.to_owned()).or_insert(next)
     }
 }

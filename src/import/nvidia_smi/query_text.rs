@@ -1,5 +1,7 @@
 //! `nvidia-smi -q` as text (`-d MEMORY` or whole): `key : value` lines under a section a GPU.
 
+use rustc_hash::FxHashMap;
+
 use super::samples::{MIB, Samples, is_failure, parse_cell};
 use crate::import::text::LogText;
 use crate::import::wall_time::find_stamp;
@@ -16,7 +18,7 @@ pub(super) fn detect(text: &str) -> bool {
 /// Reads one report or many.
 pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result<Recording, ImportError> {
     let mut samples = Samples::new("nvidia-smi -q");
-    let mut gpus: Vec<String> = Vec::new();
+    let mut gpus: FxHashMap<String, i64> = FxHashMap::default();
     let mut device: Option<Device> = None;
     let mut section = String::new();
     let mut section_depth = 0;
@@ -36,11 +38,8 @@ pub(super) fn import(input: &Input, progress: &Progress, log: LogText) -> Result
         let Some((key, value)) = line.split_once(" : ").map(|(key, value)| (key.trim(), value.trim())) else {
             let words = line.trim_end_matches(':').trim();
             if let Some(bus_id) = words.strip_prefix("GPU ").filter(|id| id.contains(':')) {
-                let index = gpus.iter().position(|known| known == bus_id).unwrap_or_else(|| {
-                    gpus.push(bus_id.to_owned());
-                    gpus.len() - 1
-                });
-                device = Some(Device::cuda(index as i64));
+                let next = gpus.len() as i64;
+                device = Some(Device::cuda(*gpus.entry(bus_id.to_owned()).or_insert(next)));
                 (gpu_depth, pid) = (depth, None);
                 section.clear();
             } else if !words.is_empty() {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use crate::import::wall_time::{Stamp, Unwrapper};
 use crate::import::{ImportError, Input};
 use crate::model::{
@@ -26,7 +28,7 @@ pub(super) struct Samples {
     untimed_rows: i64,
     first_ns: Option<i64>,
     last_ns: i64,
-    seen_lost: Vec<String>,
+    seen_lost: FxHashSet<String>,
 }
 
 impl Samples {
@@ -40,7 +42,7 @@ impl Samples {
             untimed_rows: 0,
             first_ns: None,
             last_ns: 0,
-            seen_lost: Vec::new(),
+            seen_lost: FxHashSet::default(),
         }
     }
 
@@ -130,8 +132,7 @@ impl Samples {
     /// A line or cell that says that the GPU or the driver failed; each text is marked once.
     pub(super) fn gpu_failed(&mut self, device: Device, text: &str) {
         let text = format!("nvidia-smi: {}", text.trim());
-        if !self.seen_lost.contains(&text) {
-            self.seen_lost.push(text.clone());
+        if self.seen_lost.insert(text.clone()) {
             self.recording.markers.push(Marker {
                 time_ns: self.now_ns,
                 device,

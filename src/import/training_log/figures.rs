@@ -68,9 +68,11 @@ pub(super) fn find_figures(line: &str) -> Vec<Figure> {
     let mut figures = Vec::new();
     let Some(regex) = FIGURE.as_ref() else { return figures };
     let mut at = 0;
+    let mut unit_of_line = None;
     while let Some(found) = regex.captures_at(line, at) {
         let Some(word) = found.name("word") else { break };
-        match figure_of(line, &found) {
+        let line_unit = || *unit_of_line.get_or_insert_with(|| line_unit(line));
+        match figure_of(line, &found, line_unit) {
             Some(figure) => {
                 at = found.get(0).map_or(line.len(), |all| all.end());
                 figures.push(figure);
@@ -81,7 +83,11 @@ pub(super) fn find_figures(line: &str) -> Vec<Figure> {
     figures
 }
 
-fn figure_of(line: &str, found: &Captures<'_>) -> Option<Figure> {
+fn figure_of<'l>(
+    line: &str,
+    found: &Captures<'_>,
+    line_unit: impl FnOnce() -> Option<&'l str>,
+) -> Option<Figure> {
     let word = found.name("word")?.as_str();
     let lower = word.to_ascii_lowercase();
     let quantity = if found.name("pr").is_some() {
@@ -109,7 +115,7 @@ fn figure_of(line: &str, found: &Captures<'_>) -> Option<Figure> {
         // `mem 5 build`: the letter belongs to the next word; `80%` or `12:30` is no figure.
         Some(_) => return None,
         None if is_glued => return None,
-        None => without_unit(number.as_str(), line_unit(line), is_strong)?,
+        None => without_unit(number.as_str(), line_unit(), is_strong)?,
     };
     Some(Figure { quantity, word: word.to_owned(), bytes, is_strong, is_guess })
 }

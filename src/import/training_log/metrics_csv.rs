@@ -91,7 +91,8 @@ static SYSTEM_GPU: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:^|system[./])gpu\.(?P<index>\d+)\.memoryAllocatedBytes$").ok());
 
 fn columns(record: &csv::StringRecord) -> Vec<Column> {
-    record.iter().map(column).collect()
+    // Names are searched with care, of which rows of figures need none.
+    record.iter().map(|cell| if cell.parse::<f64>().is_ok() { Column::Other } else { column(cell) }).collect()
 }
 
 fn column(name: &str) -> Column {

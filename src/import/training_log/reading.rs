@@ -1,6 +1,9 @@
 //! Goes through a log line by line: times, steps, figures, summaries and errors become a recording.
 
+use std::ops::Range;
+
 use regex::Regex;
+use rustc_hash::FxHashMap;
 
 use super::figures::{Figure, find_epoch, find_figures, find_rank, find_step, without_unit};
 use crate::import::memory_summary_table::{TableReader, stats};
@@ -10,7 +13,7 @@ use crate::import::wall_time::{Stamp, Unwrapper, find_elapsed, find_stamp};
 use crate::import::{ImportError, Input, Progress};
 use crate::model::{
     Annotation, Clock, Device, Marker, MarkerKind, MemorySummary, Quantity, Recording, Series, SourceKind,
-    StackId, TimeRange, format_bytes, format_count, parse_bytes,
+    StackId, StrId, TimeRange, format_bytes, format_count, parse_bytes,
 };
 use crate::text::{say, t};
 
@@ -20,15 +23,16 @@ const PREVIEW_LINES: usize = 3;
 /// How often the user's wish to stop is looked at, in lines.
 const CANCEL_LINES: u64 = 4096;
 
-/// What a line or a table adds.
+/// What a line or a table adds. Logs have millions of them, so they hold nothing of their own.
 struct Row {
     time_ns: i64,
     line: u64,
-    step: Option<i64>,
-    epoch: Option<i64>,
+    /// The step or epoch that ends here.
+    step: StrId,
     rank: Option<u32>,
     device: Device,
-    figures: Vec<(Quantity, i64)>,
+    /// Where its figures lie among all.
+    figures: Range<u32>,
 }
 
 /// Reads a log into a recording.
@@ -64,8 +68,14 @@ pub(super) struct Reading<'p> {
     pattern: Option<&'p Regex>,
     recording: Recording,
     rows: Vec<Row>,
+    /// The figures of all rows: which of `quantities`, and the bytes.
+    figures: Vec<(u16, i64)>,
+    /// Words that can stand before a figure are few.
+    quantities: Vec<Quantity>,
     tables: TableReader,
-    summaries: Vec<(usize, MemorySummary)>,
+    /// The rows of the recording's summaries and markers.
+    summary_rows: Vec<usize>,
+    marker_rows: Vec<usize>,
     clock: Option<Clock>,
     unwrapper: Unwrapper,
     /// Added to times that start anew, as a progress bar's do in each epoch.
@@ -85,8 +95,11 @@ impl<'p> Reading<'p> {
             pattern,
             recording: Recording::new(SourceKind::TrainingLog, "training log", Clock::Order),
             rows: Vec::new(),
+            figures: Vec::new(),
+            quantities: Vec::new(),
             tables: TableReader::default(),
-            summaries: Vec::new(),
+            summary_rows: Vec::new(),
+            marker_rows: Vec::new(),
             clock: None,
             unwrapper: Unwrapper::default(),
             restart_ns: 0,
@@ -147,17 +160,44 @@ impl<'p> Reading<'p> {
     fn row(&mut self, line: u64, device: Device) -> &mut Row {
         let time_ns =
             if self.clock.is_some() { self.now_ns } else { (self.rows.len() as i64 + 1) * SECOND_NS };
-        self.rows.push(Row {
-            time_ns,
-            line,
-            step: None,
-            epoch: None,
-            rank: None,
-            device,
-            figures: Vec::new(),
-        });
+        let end = self.figures.len() as u32;
+        self.rows.push(Row { time_ns, line, step: StrId::EMPTY, rank: None, device, figures: end..end });
         let last = self.rows.len() - 1;
         &mut self.rows[last]
+    }
+
+    /// Adds a figure to the last row.
+    fn figure(&mut self, quantity: &Quantity, bytes: i64) {
+        let index = self.index_of(quantity);
+        self.figures.push((index, bytes));
+        if let Some(row) = self.rows.last_mut() {
+            row.figures.end += 1;
+        }
+    }
+
+    fn index_of(&mut self, quantity: &Quantity) -> u16 {
+        let known = self.quantities.iter().position(|known| known == quantity);
+        known.unwrap_or_else(|| {
+            self.quantities.push(quantity.clone());
+            self.quantities.len() - 1
+        }) as u16
+    }
+
+    /// Adds those figures to the last row that are there.
+    fn known_figures(&mut self, figures: &[(Quantity, Option<u64>)]) {
+        for (quantity, bytes) in figures {
+            if let Some(bytes) = bytes.and_then(|bytes| i64::try_from(bytes).ok()) {
+                self.figure(quantity, bytes);
+            }
+        }
+    }
+
+    fn step_name(&mut self, step: Option<i64>, epoch: Option<i64>) -> StrId {
+        match (step, epoch) {
+            (Some(step), _) => self.recording.strings.intern(&format!("step#{step}")),
+            (None, Some(epoch)) => self.recording.strings.intern(&format!("epoch#{epoch}")),
+            (None, None) => StrId::EMPTY,
+        }
     }
 
     fn figures(&mut self, number: u64, line: &str, whole: &str) {
@@ -189,14 +229,15 @@ impl<'p> Reading<'p> {
             ));
         }
         // A collector's prefix may be what names the rank.
-        let (epoch, rank) = (find_epoch(line), find_rank(whole));
+        let rank = find_rank(whole);
+        let step = self.step_name(step, find_epoch(line));
         let row = self.row(number, Device::default());
-        row.step = step;
-        row.epoch = epoch;
-        row.rank = rank;
-        for figure in figures {
-            if !row.figures.iter().any(|(known, _)| *known == figure.quantity) {
-                row.figures.push((figure.quantity, figure.bytes));
+        (row.step, row.rank) = (step, rank);
+        let first = self.figures.len();
+        for figure in &figures {
+            let index = self.index_of(&figure.quantity);
+            if !self.figures[first..].iter().any(|&(known, _)| known == index) {
+                self.figure(&figure.quantity, figure.bytes);
             }
         }
     }
@@ -229,16 +270,13 @@ impl<'p> Reading<'p> {
         for (device, quantity, bytes) in figures {
             let last = self.rows.last().filter(|row| row.line == line).map(|row| row.device);
             if last != Some(device) {
-                let row = self.row(line, device);
-                row.rank = facts.rank;
                 // One row of a line names its step, whatever the number of devices.
-                if last.is_none() {
-                    (row.step, row.epoch) = (facts.step, facts.epoch);
-                }
+                let step =
+                    if last.is_none() { self.step_name(facts.step, facts.epoch) } else { StrId::EMPTY };
+                let row = self.row(line, device);
+                (row.step, row.rank) = (step, facts.rank);
             }
-            if let Some(row) = self.rows.last_mut() {
-                row.figures.push((quantity, bytes));
-            }
+            self.figure(&quantity, bytes);
         }
     }
 
@@ -252,12 +290,10 @@ impl<'p> Reading<'p> {
             (Quantity::PeakAllocated, summary.peak_allocated_bytes),
             (Quantity::PeakReserved, summary.peak_reserved_bytes),
         ];
-        let row = self.row(summary.line, summary.device);
-        row.figures = figures
-            .into_iter()
-            .filter_map(|(quantity, bytes)| Some((quantity, i64::try_from(bytes?).ok()?)))
-            .collect();
-        self.summaries.push((self.rows.len() - 1, summary));
+        self.row(summary.line, summary.device);
+        self.known_figures(&figures);
+        self.summary_rows.push(self.rows.len() - 1);
+        self.recording.summaries.push(summary);
     }
 
     fn out_of_memory(&mut self, number: u64, message: oom_message::OomMessage) {
@@ -265,15 +301,14 @@ impl<'p> Reading<'p> {
         if self.recording.markers.last().is_some_and(|marker| marker.text == message.text) {
             return;
         }
-        let row = self.row(number, message.device);
+        let time_ns = self.row(number, message.device).time_ns;
         if let MarkerKind::OutOfMemory { allocated_bytes, reserved_bytes, .. } = &message.kind {
-            let known = [(Quantity::Allocated, *allocated_bytes), (Quantity::Reserved, *reserved_bytes)];
-            row.figures = known
-                .into_iter()
-                .filter_map(|(quantity, bytes)| Some((quantity, i64::try_from(bytes?).ok()?)))
-                .collect();
+            self.known_figures(&[
+                (Quantity::Allocated, *allocated_bytes),
+                (Quantity::Reserved, *reserved_bytes),
+            ]);
         }
-        let time_ns = row.time_ns;
+        self.marker_rows.push(self.rows.len() - 1);
         self.recording.markers.push(Marker {
             time_ns,
             device: message.device,
@@ -301,28 +336,26 @@ impl<'p> Reading<'p> {
             let text = "lines of one second are spread evenly over it".to_owned();
             self.recording.facts.push(("whole seconds".to_owned(), text));
         }
+        let is_timed = self.clock.is_some();
+        for (summary, &row) in self.recording.summaries.iter_mut().zip(&self.summary_rows) {
+            summary.time_ns = is_timed.then_some(self.rows[row].time_ns);
+        }
+        for (marker, &row) in self.recording.markers.iter_mut().zip(&self.marker_rows) {
+            marker.time_ns = self.rows[row].time_ns;
+        }
         self.rows.sort_by_key(|row| (row.time_ns, row.line));
         let mut recording = self.recording;
-        if self.figure_lines == 0 && !self.summaries.is_empty() {
+        if self.figure_lines == 0 && !recording.summaries.is_empty() {
             recording.kind = SourceKind::MemorySummary;
             recording.format = "memory summary";
         }
         recording.clock = self.clock.unwrap_or(Clock::Order);
-        for (_, summary) in &mut self.summaries {
-            let row = self.rows.iter().find(|row| row.line == summary.line);
-            summary.time_ns = row.map(|row| row.time_ns).filter(|_| self.clock.is_some());
-        }
-        for marker in &mut recording.markers {
-            let at =
-                self.rows.iter().find(|row| row.time_ns >= marker.time_ns && row.device == marker.device);
-            marker.time_ns = at.map_or(marker.time_ns, |row| row.time_ns);
-        }
-        recording.summaries = self.summaries.into_iter().map(|(_, summary)| summary).collect();
         let first_ns = self.rows.first().map_or(0, |row| row.time_ns);
         let last_ns = self.rows.last().map_or(0, |row| row.time_ns);
         recording.span = Some(TimeRange::new(first_ns, last_ns.saturating_add(1)));
         add_steps(&mut recording, &self.rows);
-        add_series(&mut recording, &self.rows);
+        recording.series =
+            series_of(&self.rows, &self.figures, &self.quantities, recording.process.rank.is_none());
 
         if let Some(pattern) = self.pattern {
             recording.facts.insert(0, ("pattern".to_owned(), pattern.as_str().to_owned()));
@@ -374,39 +407,31 @@ fn add_steps(recording: &mut Recording, rows: &[Row]) {
     if let [rank] = ranks[..] {
         recording.process.rank = Some(rank);
     }
-    for row in rows {
-        let name = match (row.step, row.epoch) {
-            (Some(step), _) => format!("step#{step}"),
-            (None, Some(epoch)) => format!("epoch#{epoch}"),
-            (None, None) => continue,
-        };
-        let name = recording.strings.intern(&name);
+    for row in rows.iter().filter(|row| !row.step.is_empty()) {
         let start_ns = before_ns.unwrap_or(row.time_ns);
-        recording.annotations.push(Annotation { name, range: TimeRange::new(start_ns, row.time_ns) });
+        let range = TimeRange::new(start_ns, row.time_ns);
+        recording.annotations.push(Annotation { name: row.step, range });
         before_ns = Some(row.time_ns);
     }
 }
 
-fn add_series(recording: &mut Recording, rows: &[Row]) {
-    let ranks_differ = recording.process.rank.is_none() && rows.iter().any(|row| row.rank.is_some());
+/// The curves of all rows; one a rank where they may differ.
+fn series_of(rows: &[Row], figures: &[(u16, i64)], quantities: &[Quantity], by_rank: bool) -> Vec<Series> {
+    let mut all: Vec<Series> = Vec::new();
+    let mut places: FxHashMap<(u16, Device, Option<u32>), usize> = FxHashMap::default();
     for row in rows {
-        let name = match row.rank {
-            Some(rank) if ranks_differ => format!("rank {rank}"),
-            _ => String::new(),
-        };
-        for (quantity, bytes) in &row.figures {
-            let known = recording.series.iter().position(|series| {
-                series.quantity == *quantity && series.device == row.device && series.process_name == name
+        let rank = row.rank.filter(|_| by_rank);
+        for &(quantity, bytes) in &figures[row.figures.start as usize..row.figures.end as usize] {
+            let place = *places.entry((quantity, row.device, rank)).or_insert_with(|| {
+                let mut series = Series::new(quantities[usize::from(quantity)].clone(), row.device, false);
+                series.process_name = rank.map(|rank| format!("rank {rank}")).unwrap_or_default();
+                all.push(series);
+                all.len() - 1
             });
-            let index = known.unwrap_or_else(|| {
-                let mut series = Series::new(quantity.clone(), row.device, false);
-                series.process_name.clone_from(&name);
-                recording.series.push(series);
-                recording.series.len() - 1
-            });
-            recording.series[index].push(row.time_ns, *bytes);
+            all[place].push(row.time_ns, bytes);
         }
     }
+    all
 }
 
 /// The step that the user's own pattern finds, in a group named `step`.
