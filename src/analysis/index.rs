@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::kinds::Kinds;
 use super::{Categories, Category, RowRef, UserCode};
-use crate::model::{Frame, Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
+use crate::model::{Frame, FrameId, Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
 use crate::text::{msg, say, t};
 
 /// The label of allocations without a Python stack, such as those of the autograd thread.
@@ -18,6 +18,10 @@ pub const NO_OP: &str = msg!("(op not recorded)");
 pub const NO_MODULE: &str = msg!("(outside modules)");
 /// Before the op of a stack that has no line of the user's.
 const LIBRARY: &str = "(library) ";
+
+/// No stack is shown longer than that: real ones have some hundred frames.
+const STACK_LINES: usize = 512;
+const STACK_BYTES: usize = 64 << 10;
 
 /// A label of a stack, an op or a group in the language that is spoken; names of code stay as they are.
 pub fn label_words(label: &str) -> Cow<'_, str> {
@@ -44,6 +48,7 @@ pub struct Index {
     pub(super) kinds: Kinds,
     /// The category of each row, by process; read when first asked for.
     categories: OnceLock<Vec<Vec<Category>>>,
+    passing: OnceLock<Vec<Vec<bool>>>,
 }
 
 /// Labels of one process, all in the index's own string table so that processes can be grouped together.
@@ -72,7 +77,15 @@ impl Index {
             })
             .collect();
         let kinds = Kinds::new(&session);
-        Self { session, user_code, labels, processes, kinds, categories: OnceLock::new() }
+        Self {
+            session,
+            user_code,
+            labels,
+            processes,
+            kinds,
+            categories: OnceLock::new(),
+            passing: OnceLock::new(),
+        }
     }
 
     /// The text of a label.
@@ -128,22 +141,54 @@ impl Index {
     /// The frames of a stack, innermost first; without native ones that only pass a call on, unless all are wanted or
     /// nothing else would be left.
     pub fn frames(&self, process: ProcessId, stack: StackId, shows_all: bool) -> Vec<Frame> {
-        let process = self.session.process(process);
-        let all: Vec<Frame> = process.stacks.frames(stack).collect();
-        let is_shown = |frame: &Frame| !self.user_code.is_passing_native(&process.strings, *frame);
-        if shows_all || !all.iter().any(is_shown) {
-            return all;
-        }
-        all.into_iter().filter(is_shown).collect()
+        self.shown_frames(process, stack, shows_all).collect()
     }
 
-    /// The frames of a stack as text, innermost first: `/home/ann/train.py:12 step`.
+    fn shown_frames(
+        &self,
+        process: ProcessId,
+        stack: StackId,
+        shows_all: bool,
+    ) -> impl Iterator<Item = Frame> + '_ {
+        let passing = &self.passing_frames()[process.0 as usize];
+        let stacks = &self.session.process(process).stacks;
+        let ids = move || stacks.walk(stack).filter_map(|stack| stacks.innermost_id(stack));
+        let shows_all = shows_all || ids().all(|id| passing[id.0 as usize]);
+        ids().filter(move |id| shows_all || !passing[id.0 as usize]).filter_map(|id| stacks.frame(id))
+    }
+
+    /// By process which frames only pass a call on: each is looked at once, however many stacks it is in.
+    fn passing_frames(&self) -> &[Vec<bool>] {
+        let of_process = |process: &Process| -> Vec<bool> {
+            let frames = (0..process.stacks.frame_count() as u32).map(|id| process.stacks.frame(FrameId(id)));
+            frames
+                .map(|frame| {
+                    frame.is_some_and(|frame| self.user_code.is_passing_native(&process.strings, frame))
+                })
+                .collect()
+        };
+        self.passing.get_or_init(|| self.session.processes.iter().map(of_process).collect())
+    }
+
+    /// The frames of a stack as text, innermost first: `/home/ann/train.py:12 step`. A stack that never ends is shown
+    /// in part.
     pub fn stack_lines(&self, process: ProcessId, stack: StackId) -> Vec<String> {
         let strings = &self.session.process(process).strings;
-        self.frames(process, stack, self.user_code.shows_all_frames)
-            .into_iter()
-            .map(|frame| Stacks::format_whole_frame(strings, frame))
-            .collect()
+        let mut frames = self.shown_frames(process, stack, self.user_code.shows_all_frames);
+        let mut lines = Vec::new();
+        let mut bytes = 0;
+        while lines.len() < STACK_LINES
+            && bytes < STACK_BYTES
+            && let Some(frame) = frames.next()
+        {
+            let line = Stacks::format_whole_frame(strings, frame);
+            bytes += line.len();
+            lines.push(line);
+        }
+        if frames.next().is_some() {
+            lines.push("…".to_owned());
+        }
+        lines
     }
 }
 

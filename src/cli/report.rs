@@ -11,7 +11,7 @@ use super::{Status, UsageError, complain, open, select};
 use crate::align;
 use crate::analysis::Index;
 use crate::import::ImportError;
-use crate::model::format_count;
+use crate::model::{TimeRange, format_count};
 use crate::report::{self, LeftOut, Options, Process, Redactor, Report, quote};
 use crate::text::t;
 
@@ -36,18 +36,23 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
     };
     let status = Status::with(&left_out);
     report.left_out = left_out;
-    if args.preview {
-        args.output.write(report::preview(&report, &redactor.replaced()).as_bytes())?;
-        return Ok(status);
+    let written = if args.preview {
+        report::preview(&report, &redactor.replaced()).into_bytes()
+    } else {
+        report::render(&report, format.into())?
+    };
+    args.output.write(&written)?;
+    if !span(&report.range).overlaps(span(&report.session)) {
+        complain(t!("the range lies outside the recording, so nothing was allocated in it"));
     }
-    args.output.write(&report::render(&report, format.into())?)?;
     Ok(status)
 }
 
+fn span(range: &report::Range) -> TimeRange {
+    TimeRange { start_ns: range.start_ns, end_ns: range.end_ns }
+}
+
 fn build(args: &ReportArgs, index: &Index, selected: Selected, redactor: &mut Redactor) -> Report {
-    if !selected.query.range.overlaps(index.session.span) {
-        complain(t!("the range lies outside the recording, so nothing was allocated in it"));
-    }
     let options = Options {
         all_allocations: args.all,
         command: Some(command_line(&typed(), args)),

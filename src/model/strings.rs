@@ -32,9 +32,16 @@ impl Default for Strings {
     }
 }
 
+/// Of longer texts only the beginning is kept: each allocation may show it again.
+const MOST_BYTES: usize = 64 << 10;
+
 impl Strings {
     /// The id of `text`, adding it when it is new.
     pub fn intern(&mut self, text: &str) -> StrId {
+        if text.len() > MOST_BYTES {
+            let beginning = &text[..text.floor_char_boundary(MOST_BYTES - '…'.len_utf8())];
+            return self.intern(&format!("{beginning}…"));
+        }
         if let Some(&id) = self.ids.get(text) {
             return id;
         }
@@ -68,5 +75,22 @@ impl Strings {
     /// Adds every string of `other` and returns the map from its ids (by position) to ids here.
     pub fn absorb(&mut self, other: &Self) -> Vec<StrId> {
         other.list.iter().map(|text| self.intern(text)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_text_without_measure_the_beginning_is_kept() {
+        let mut strings = Strings::default();
+        let long = "é".repeat(MOST_BYTES);
+        let id = strings.intern(&long);
+        assert!(strings.get(id).len() <= MOST_BYTES && strings.get(id).ends_with("é…"));
+        assert_eq!((strings.intern(&long), strings.len()), (id, 2));
+        let whole = "x".repeat(MOST_BYTES);
+        let id = strings.intern(&whole);
+        assert_eq!(strings.get(id), whole);
     }
 }
