@@ -20,7 +20,7 @@ fn main() -> ExitCode {
             match app::run(args.paths, language) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
-                    eprintln!("{error:#}");
+                    eprintln!("vramscope: {error:#}");
                     ExitCode::FAILURE
                 }
             }

@@ -207,6 +207,7 @@ fn wrong_usage_ends_with_two() {
             .contains("no process or source is named `nobody`")
     );
     assert!(fails(2, &["inspect", &leak(), "--offset", "nobody=1s"]).contains("no source is named `nobody`"));
+    assert!(fails(2, &["inspect", &leak(), "--offset", "=5s"]).contains("NAME=DURATION"));
     fails(2, &["report"]);
     fails(2, &["frobnicate", "--now"]);
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::kinds::Kinds;
 use super::{Categories, Category, RowRef, UserCode};
-use crate::model::{Frame, Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
+use crate::model::{Frame, FrameId, Op, OpId, Process, ProcessId, Session, StackId, Stacks, StrId, Strings};
 use crate::text::{msg, say, t};
 
 /// The label of allocations without a Python stack, such as those of the autograd thread.
@@ -44,6 +44,7 @@ pub struct Index {
     pub(super) kinds: Kinds,
     /// The category of each row, by process; read when first asked for.
     categories: OnceLock<Vec<Vec<Category>>>,
+    passing: OnceLock<Vec<Vec<bool>>>,
 }
 
 /// Labels of one process, all in the index's own string table so that processes can be grouped together.
@@ -75,7 +76,15 @@ impl Index {
             })
             .collect();
         let kinds = Kinds::new(&session);
-        Self { session, user_code, labels, processes, kinds, categories: OnceLock::new() }
+        Self {
+            session,
+            user_code,
+            labels,
+            processes,
+            kinds,
+            categories: OnceLock::new(),
+            passing: OnceLock::new(),
+        }
     }
 
     /// The text of a label.
@@ -131,13 +140,33 @@ impl Index {
     /// The frames of a stack, innermost first; without native ones that only pass a call on, unless all are wanted or
     /// nothing else would be left.
     pub fn frames(&self, process: ProcessId, stack: StackId, shows_all: bool) -> Vec<Frame> {
-        let process = self.session.process(process);
-        let all: Vec<Frame> = process.stacks.frames(stack).collect();
-        let is_shown = |frame: &Frame| !self.user_code.is_passing_native(&process.strings, *frame);
-        if shows_all || !all.iter().any(is_shown) {
-            return all;
-        }
-        all.into_iter().filter(is_shown).collect()
+        self.shown_frames(process, stack, shows_all).collect()
+    }
+
+    fn shown_frames(
+        &self,
+        process: ProcessId,
+        stack: StackId,
+        shows_all: bool,
+    ) -> impl Iterator<Item = Frame> + '_ {
+        let passing = &self.passing_frames()[process.0 as usize];
+        let stacks = &self.session.process(process).stacks;
+        let ids = move || stacks.walk(stack).filter_map(|stack| stacks.innermost_id(stack));
+        let shows_all = shows_all || ids().all(|id| passing[id.0 as usize]);
+        ids().filter(move |id| shows_all || !passing[id.0 as usize]).filter_map(|id| stacks.frame(id))
+    }
+
+    /// By process which frames only pass a call on: each is looked at once, however many stacks it is in.
+    fn passing_frames(&self) -> &[Vec<bool>] {
+        let of_process = |process: &Process| -> Vec<bool> {
+            let frames = (0..process.stacks.frame_count() as u32).map(|id| process.stacks.frame(FrameId(id)));
+            frames
+                .map(|frame| {
+                    frame.is_some_and(|frame| self.user_code.is_passing_native(&process.strings, frame))
+                })
+                .collect()
+        };
+        self.passing.get_or_init(|| self.session.processes.iter().map(of_process).collect())
     }
 }
 

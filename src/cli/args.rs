@@ -148,7 +148,8 @@ impl FromStr for Offset {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, duration) = text.rsplit_once('=').ok_or("write it as NAME=DURATION, `train.log=-8h`")?;
+        let parts = text.rsplit_once('=').filter(|(name, _)| !name.trim().is_empty());
+        let (name, duration) = parts.ok_or("write it as NAME=DURATION, `train.log=-8h`")?;
         let offset_ns = parse_duration(duration)
             .ok_or_else(|| format!("not a length of time: `{duration}`; write -8h, 30min, 1.5s or 200ms"))?;
         Ok(Self { name: name.to_owned(), offset_ns })

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::args::{InspectArgs, TextFormat};
 use super::{Status, open, output};
 use crate::analysis::Index;
+use crate::import::shown_path;
 use crate::model::time::{format_duration, format_unix};
 use crate::model::{Clock, Source, TimeRange, format_bytes, format_count};
 use crate::report::{self, printable};
@@ -165,7 +166,7 @@ fn to_text(inspection: &Inspection) -> String {
         match file {
             File::Read(file) => file_text(&mut text, file),
             File::NotRead { path, error, skipped: false } => {
-                line(&mut text, path, &[t!("not opened"), error]);
+                line(&mut text, &shown_path(Path::new(path)), &[t!("not opened"), error]);
             }
             File::NotRead { .. } => {}
         }

@@ -10,7 +10,7 @@ use super::select::Selected;
 use super::{Status, UsageError, complain, open, select};
 use crate::analysis::Index;
 use crate::import::ImportError;
-use crate::model::format_count;
+use crate::model::{TimeRange, format_count};
 use crate::report::{self, LeftOut, Options, Process, Redactor, Report, quote};
 use crate::text::t;
 
@@ -37,16 +37,20 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<Status> {
     report.left_out = left_out;
     if args.preview {
         args.output.write_all(report::preview(&report, &redactor.replaced()).as_bytes())?;
-        return Ok(status);
+    } else {
+        args.output.write(|out| report::render(&report, format.into(), out))?;
     }
-    args.output.write(|out| report::render(&report, format.into(), out))?;
+    if !span(&report.range).overlaps(span(&report.session)) {
+        complain(t!("the range lies outside the recording, so nothing was allocated in it"));
+    }
     Ok(status)
 }
 
+fn span(range: &report::Range) -> TimeRange {
+    TimeRange { start_ns: range.start_ns, end_ns: range.end_ns }
+}
+
 fn build(args: &ReportArgs, index: &Index, selected: Selected, redactor: &mut Redactor) -> Report {
-    if !selected.query.range.overlaps(index.session.span) {
-        complain(t!("the range lies outside the recording, so nothing was allocated in it"));
-    }
     let options = Options {
         all_allocations: args.all,
         command: Some(command_line(&typed(), args)),

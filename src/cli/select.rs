@@ -5,7 +5,7 @@ use super::args::Selecting;
 use crate::analysis::growth::{self, Suggestion};
 use crate::analysis::{DeviceFilter, Index, Query, Selection};
 use crate::model::time::{TimeSpec, format_unix};
-use crate::model::{Device, ProcessId, Session, Step, TimeRange};
+use crate::model::{Device, ProcessId, Session, Source, Step, TimeRange};
 use crate::text::{say, t};
 
 /// A query, and the range in words when it was suggested.
@@ -71,7 +71,10 @@ pub(super) fn find_process(session: &Session, name: &str) -> Result<ProcessId, U
     if let Some(id) = by_process.or_else(by_rank) {
         return Ok(id);
     }
-    let source = session.sources.iter().find(|source| source.name == name || source.path.ends_with(name));
+    // Each path ends with an empty name.
+    let is_meant =
+        |source: &&Source| !name.is_empty() && (source.name == name || source.path.ends_with(name));
+    let source = session.sources.iter().find(is_meant);
     match source.map(|source| (source, source.process)) {
         Some((_, Some(id))) => Ok(id),
         Some((source, None)) => Err(UsageError(t!(

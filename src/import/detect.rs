@@ -51,7 +51,7 @@ pub fn import_path_with(
 ) -> Result<Recording, ImportError> {
     let input = Input::open(path)?;
     let Some(pattern) = log_pattern else { return import(&input, progress) };
-    let head_bytes = input.head();
+    let head_bytes = input.head()?;
     let head = Head::new(&head_bytes);
     let importer = importer_of(&head);
     let is_for_pattern = match importer {
@@ -81,7 +81,7 @@ pub fn import_path_with(
 /// # Errors
 /// See [`ImportError`].
 pub fn import(input: &Input, progress: &Progress) -> Result<Recording, ImportError> {
-    let head_bytes = input.head();
+    let head_bytes = input.head()?;
     let head = Head::new(&head_bytes);
     import_as(importer_of(&head), &head, input, progress)
 }
@@ -95,7 +95,7 @@ fn import_as(
 ) -> Result<Recording, ImportError> {
     match importer {
         Some(importer) => importer.import(input, progress),
-        None if input.disk_bytes() == 0 => Err(ImportError::Empty { file: input.name() }),
+        None if head.bytes.is_empty() => Err(ImportError::Empty { file: input.name() }),
         None => Err(ImportError::Unknown { looks_like: looks_like(head), file: input.name() }),
     }
 }
@@ -162,7 +162,7 @@ fn importer_of_path(path: &Path) -> Option<&'static dyn Importer> {
         return None;
     }
     let input = Input::from_bytes("", bytes);
-    let head_bytes = input.head();
+    let head_bytes = input.head().ok()?;
     importer_of(&Head::new(&head_bytes))
 }
 
@@ -257,6 +257,10 @@ mod tests {
         );
         assert!(message(b"<!DOCTYPE html><html>").starts_with("this is a web page"));
         assert_eq!(message(b""), "the file is empty: x.bin");
+        for damaged in [&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..], b"\x1f\x8bgarbage", b"\x28\xb5\x2f\xfd\x00\xf8"]
+        {
+            assert!(message(damaged).starts_with("the compressed data is damaged or cut ("), "{damaged:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::text::t;
 use std::io;
+use std::path::Path;
 
 /// Why a file could not be opened. [`std::fmt::Display`] gives the whole sentence.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,17 @@ pub enum ImportError {
     },
 }
 
+/// A path in a sentence: of one that no system opens the beginning and the end.
+pub(crate) fn shown_path(path: &Path) -> String {
+    const MOST_BYTES: usize = 4096;
+    let path = path.display().to_string();
+    if path.len() <= MOST_BYTES {
+        return path;
+    }
+    let (start, end) = (path.floor_char_boundary(100), path.ceil_char_boundary(path.len() - 100));
+    format!("{}…{}", &path[..start], &path[end..])
+}
+
 fn is_empty(file: &str) -> String {
     t!("the file is empty: {path}", path = file)
 }
@@ -73,5 +85,18 @@ impl ImportError {
     /// The content can't be used, for `cause`.
     pub fn content(cause: impl Into<String>, file: impl Into<String>) -> Self {
         Self::Content { cause: cause.into(), file: file.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_beyond_all_measure_is_shortened_in_its_middle() {
+        let long = "/été".repeat(2000) + "/train.log";
+        let shown = shown_path(Path::new(&long));
+        assert!(shown.len() < 220 && shown.starts_with("/été/") && shown.ends_with("/train.log"), "{shown}");
+        assert_eq!(shown_path(Path::new("a/train.log")), "a/train.log");
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 use memmap2::MmapMut;
 
-use super::{ImportError, Progress};
+use super::{ImportError, Progress, shown_path};
 use crate::text::t;
 
 /// How much of a file's beginning is looked at to tell its kind.
@@ -84,7 +84,7 @@ impl Input {
     /// # Errors
     /// [`ImportError::Io`], [`ImportError::Empty`], and [`ImportError::Content`] for what is no regular file.
     pub fn open(path: &Path) -> Result<Self, ImportError> {
-        let file_name = || path.display().to_string();
+        let file_name = || shown_path(path);
         let io = |cause| ImportError::Io { cause, file: file_name() };
         let metadata = path.metadata().map_err(io)?;
         if metadata.is_dir() {
@@ -138,11 +138,15 @@ impl Input {
     }
 
     /// The beginning of the content.
-    pub fn head(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// When nothing of it can be read or inflated. A later fault shows up again when the whole is read.
+    pub fn head(&self) -> Result<Vec<u8>, ImportError> {
         let mut head = Vec::new();
-        // A fault in the file or its compressed data shows up again, with a message, when it is read.
-        let _ = self.reader(&Progress::default()).take(HEAD_BYTES as u64).read_to_end(&mut head);
-        head
+        match self.reader(&Progress::default()).take(HEAD_BYTES as u64).read_to_end(&mut head) {
+            Err(error) if head.is_empty() => Err(ImportError::content(self.cut_reason(&error), self.name())),
+            _ => Ok(head),
+        }
     }
 
     /// Reads the content as a stream, inflating on the way, and reports progress. Errors while reading and inflating

@@ -23,6 +23,7 @@ mod wall_time;
 
 pub use detect::{Head, expand_paths, import, import_path, import_path_with, is_process_file, is_readable};
 pub use error::ImportError;
+pub(crate) use error::shown_path;
 pub use input::{Inflated, Input};
 pub use parallel::in_parallel;
 pub use progress::Progress;

@@ -123,6 +123,64 @@ fn a_million_distinct_strings() {
         .map(|number| format!("step {number} gpu{number} memory_allocated: {number} MB\n"))
         .collect();
     bomb("a log of distinct devices", log.as_bytes());
+    let log: String =
+        (0..50_000).map(|number| format!("[rank{number}] step {number} memory_allocated: 5 GB\n")).collect();
+    bomb("a log of distinct ranks", log.as_bytes());
+    let log: String = (0..50_000)
+        .map(|number| format!("2026/12/01 00:00:00.0, GPU-{number}, {number}, python, 5 MiB\n"))
+        .collect();
+    let header = "timestamp, gpu_uuid, pid, process_name, used_gpu_memory [MiB]\n";
+    bomb("a driver's log of distinct processes and boards", format!("{header}{log}").as_bytes());
+    bomb(
+        "a driver's log of distinct processes",
+        format!("{header}{}", log.replace("GPU-", "GPU-0, ").replace(", python", "")).as_bytes(),
+    );
+}
+
+/// Names of sources are told apart, and each curve looked at, in time that grows with the number of files.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_of_many_logs() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..10_000 {
+        std::fs::write(folder.path().join(format!("{number}.log")), "step 1 memory_allocated: 5 GB\n")
+            .unwrap();
+    }
+    withstand("a folder of logs", folder.path());
+}
+
+/// What one event names is shown with each allocation.
+#[cfg(target_os = "linux")]
+#[test]
+fn long_names_and_deep_stacks_of_many_allocations() {
+    let memory = |count: usize| -> String {
+        let event = |number: usize| {
+            format!(
+                "{{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":1,\"tid\":1,\"ts\":50000,\
+                 \"args\":{{\"Device Type\":1,\"Device Id\":0,\"Addr\":{},\"Bytes\":512}}}},\n",
+                (number + 1) * 512
+            )
+        };
+        (0..count).map(event).collect()
+    };
+    let slice = |cat: &str, name: &str, start: usize| {
+        let end = 200_000 - 2 * start;
+        format!(
+            "{{\"ph\":\"X\",\"cat\":\"{cat}\",\"name\":\"{name}\",\"pid\":1,\"tid\":1,\"ts\":{start},\"dur\":{end}}},\n"
+        )
+    };
+    let trace = |slices: String, count: usize| [TRACE, slices.as_bytes(), memory(count).as_bytes()].concat();
+    let long = "z".repeat(1_000_000);
+    bomb("an op of a long name", &trace(slice("cpu_op", &long, 1), 3000));
+    let calls = (1..10).map(|start| slice("python_function", &format!("{long}.py(3): f"), start)).collect();
+    bomb("calls of long names", &trace(calls, 3000));
+    let calls = |name: &str| -> String {
+        (1..10_000)
+            .map(|start| slice("python_function", &name.replace('#', &start.to_string()), start))
+            .collect()
+    };
+    bomb("calls within calls", &trace(calls("train.py(#): f"), 3000));
+    bomb("modules within modules", &trace(calls("nn.Module: M#"), 3000));
 }
 
 #[cfg(target_os = "linux")]
@@ -137,6 +195,10 @@ fn text_that_nests() {
     bomb("args of objects", event("{\"a\":".repeat(MANY)).as_bytes());
     bomb("events in events", "{\"traceEvents\": [".repeat(MANY / 10).as_bytes());
     bomb("quotes", event("\"".repeat(MANY)).as_bytes());
+    bomb(
+        "events of nothing but a beginning",
+        format!("{}{}", "{\"traceEvents\": [", "{\"ph\":\"X\",\"name\":\"".repeat(MANY / 10)).as_bytes(),
+    );
     bomb("backslashes", event("\"\\".repeat(MANY)).as_bytes());
     // Found by mutations: each list that ended early became a document, and each document moved all the bytes behind it.
     bomb("a document behind a document", "{\"traceEvents\": []}\n".repeat(MANY / 8).as_bytes());

@@ -11,6 +11,9 @@ use super::infer::{self, OpInputs};
 use super::nesting::{Open, OpenAnnotation, OpenCall, OpenOp};
 use crate::model::{Device, Frame, Op, OpId, Ops, Phase, SliceKind, StackId, Stacks, StrId, Strings};
 
+/// Of a module within modules the path is written no longer than about this.
+const MODULE_BYTES: usize = 4 << 10;
+
 /// What was found for each memory event.
 pub(super) struct Attributed {
     pub ops: Ops,
@@ -241,6 +244,8 @@ impl Sweep<'_> {
         let own = self.strings.get(name).trim_start_matches("nn.Module: ");
         let path = match self.strings.get(outer) {
             "" => own.to_owned(),
+            // Modules nest some ten deep.
+            outer if outer.len() > MODULE_BYTES => outer.to_owned(),
             outer => format!("{outer} > {own}"),
         };
         let module = self.strings.intern(&path);

@@ -60,6 +60,9 @@ const EVENT_BYTES: usize = 4 << 20;
 /// In files that are broken all over, where each event is followed in vain, they are followed only this far.
 const EVENT_BYTES_AFTER_WASTE: usize = 2 << 10;
 
+/// And each byte of them is looked at so often.
+const LOOKS: usize = 16;
+
 /// When a file counts as broken all over.
 const WASTE_BYTES: usize = 64 << 20;
 
@@ -105,8 +108,10 @@ pub(super) fn scan<'a>(
                         continue;
                     }
                     Next::Wrapper(length) | Next::Dropped(length) => {
+                        // In a file that is broken all over no byte is looked at more than so many times.
+                        let least = if limit < EVENT_BYTES { limit / LOOKS } else { 1 };
                         cursor.wasted += window.len();
-                        (Found::Dropped { at: start }, length)
+                        (Found::Dropped { at: start }, length.max(least))
                     }
                     Next::More => return Stop::More,
                 };
