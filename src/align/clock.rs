@@ -52,6 +52,8 @@ impl RefProcess<'_> {
 pub struct Reference<'a> {
     processes: Vec<RefProcess<'a>>,
     curves: Vec<RefCurve<'a>>,
+    /// When something was recorded, in order and apart: several runs may lie hours from each other.
+    recorded: Vec<TimeRange>,
     span: Option<TimeRange>,
 }
 
@@ -62,8 +64,8 @@ struct RefCurve<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// From processes and the span of everything whose times are Unix times.
-    pub fn new(processes: Vec<RefProcess<'a>>, span: Option<TimeRange>) -> Self {
+    /// From processes and the spans of everything whose times are Unix times.
+    pub fn new(processes: Vec<RefProcess<'a>>, spans: impl IntoIterator<Item = TimeRange>) -> Self {
         let curves = processes
             .iter()
             .enumerate()
@@ -76,18 +78,20 @@ impl<'a> Reference<'a> {
                 Some(RefCurve { series, process, buckets: Buckets::new(series)? })
             })
             .collect();
-        Self { processes, curves, span }
+        let recorded = merged(spans.into_iter().collect());
+        let span = recorded.iter().copied().reduce(TimeRange::union);
+        Self { processes, curves, recorded, span }
     }
 
     /// From the processes of a session.
-    pub fn from_processes(processes: &'a [Process], span: Option<TimeRange>) -> Self {
+    pub fn from_processes(processes: &'a [Process], spans: impl IntoIterator<Item = TimeRange>) -> Self {
         let of_process = |process: &'a Process| RefProcess {
             rank: process.rank,
             series: &process.series,
             steps: &process.steps,
             covers_run: process.has_snapshot,
         };
-        Self::new(processes.iter().map(of_process).collect(), span)
+        Self::new(processes.iter().map(of_process).collect(), spans)
     }
 
     pub(super) fn processes(&self) -> &[RefProcess<'a>] {
@@ -434,15 +438,31 @@ fn apart(span: TimeRange, log: &Recording) -> Alignment {
     )
 }
 
-/// How much of the shorter of log and reference lies in the other, 0 to 1.
+/// Ranges in order, those that meet put together.
+fn merged(mut ranges: Vec<TimeRange>) -> Vec<TimeRange> {
+    ranges.sort_unstable_by_key(|range| range.start_ns);
+    let mut merged: Vec<TimeRange> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start_ns <= last.end_ns => last.end_ns = last.end_ns.max(range.end_ns),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// How much of the shorter of log and reference lies in the other, 0 to 1. Between two runs nothing does.
 fn overlap(reference: &Reference<'_>, log: &Recording, offset_ns: i64) -> f64 {
     let (Some(span), Some(own)) = (reference.span, log.span) else { return 0.0 };
     let own = own.shifted(offset_ns);
-    let common_ns = span.end_ns.min(own.end_ns).saturating_sub(span.start_ns.max(own.start_ns));
-    if common_ns < -SPAN_SLACK_NS {
+    let common_ns =
+        |with: TimeRange| with.end_ns.min(own.end_ns).saturating_sub(with.start_ns.max(own.start_ns));
+    if common_ns(span) < -SPAN_SLACK_NS {
         return 0.0;
     }
-    let shorter_ns = span.duration_ns().min(own.duration_ns()).max(1);
+    let recorded_ns: i64 = reference.recorded.iter().map(|range| range.duration_ns()).sum();
+    let shorter_ns = recorded_ns.min(own.duration_ns()).max(1);
+    let common_ns: i64 = reference.recorded.iter().map(|&range| common_ns(range).max(0)).sum();
     (common_ns as f64 / shorter_ns as f64).clamp(0.01, 1.0)
 }
 
@@ -577,6 +597,23 @@ mod tests {
         }
         assert_eq!(format_zone(330 * MINUTE_NS), "UTC+05:30");
         assert_eq!(format_zone(-210 * MINUTE_NS), "UTC−03:30");
+    }
+
+    /// Between two runs lies what another zone would put there.
+    #[test]
+    fn a_log_of_one_of_two_runs_is_not_put_between_them() {
+        let curves = run();
+        let (of_run, log) = (curves[0].span().unwrap(), log(Clock::LocalWall, 0, 10));
+        let process = || RefProcess { rank: None, series: &curves, steps: &[], covers_run: true };
+        for hours in [-3, 3] {
+            let other = of_run.shifted(hours * 60 * MINUTE_NS);
+            let alignment = align(&Reference::new(vec![process()], [of_run, other]), &log).alignment;
+            assert_eq!(alignment.offset_ns, 0, "{}", alignment.evidence);
+            assert!(alignment.confidence > 0.9, "{}", alignment.confidence);
+            // Without a curve to follow it goes by the overlap alone.
+            let alignment = align(&Reference::new(Vec::new(), [of_run, other]), &log).alignment;
+            assert!([0, hours * 60 * MINUTE_NS].contains(&alignment.offset_ns), "{}", alignment.evidence);
+        }
     }
 
     #[test]

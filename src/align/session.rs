@@ -156,8 +156,8 @@ fn place_logs(sources: &mut [Source], processes: &[Process], opened: &[Opened]) 
         return;
     }
     let on_unix = |source: &&Source| source.recording.clock == Clock::Unix;
-    let span = sources.iter().filter(on_unix).filter_map(Source::span).reduce(TimeRange::union);
-    let reference = clock::Reference::from_processes(processes, span);
+    let spans = sources.iter().filter(on_unix).filter_map(Source::span);
+    let reference = clock::Reference::from_processes(processes, spans);
     let recordings: Vec<Arc<Recording>> =
         logs.iter().map(|&index| sources[index].recording.clone()).collect();
     let recordings: Vec<&Recording> = recordings.iter().map(Arc::as_ref).collect();
