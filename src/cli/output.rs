@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::UsageError;
 use super::args::Reading;
 use crate::import;
-use crate::report::{spare, write_file};
+use crate::report::{spare, write_file, write_into};
 use crate::text::t;
 
 /// `-o PATH`.
@@ -63,9 +63,7 @@ impl Output {
         if let Some(path) = self.path() {
             return Ok(write_file(path, fill)?);
         }
-        let mut out = io::BufWriter::new(io::stdout().lock());
-        fill(&mut out)?;
-        Ok(out.flush()?)
+        write_into(io::stdout().lock(), fill)
     }
 
     /// Writes bytes to where they belong.

@@ -17,7 +17,7 @@ mod redact;
 pub mod tables;
 mod words;
 
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -172,14 +172,49 @@ pub(crate) fn write_file(
     try_write(path, fill).map_err(|cause| WriteError { cause, path: path.to_owned() })
 }
 
+/// Writes what `fill` gives. Where that fails, the error is the writer's own: libraries wrap it in words that mislead.
+pub(crate) fn write_into(
+    out: impl Write,
+    fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut out = Noting { out: BufWriter::new(out), error: None };
+    let written = fill(&mut out).and_then(|()| Ok(out.flush()?));
+    out.error.map_or(written, |error| Err(error.into()))
+}
+
+/// A writer that notes its first error.
+struct Noting<W> {
+    out: W,
+    error: Option<io::Error>,
+}
+
+impl<W> Noting<W> {
+    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            let kind = error.kind();
+            if kind != io::ErrorKind::Interrupted {
+                self.error.get_or_insert(error);
+            }
+            kind.into()
+        })
+    }
+}
+
+impl<W: Write> Write for Noting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.out.write(bytes);
+        self.note(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.out.flush();
+        self.note(result)
+    }
+}
+
 fn try_write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let fill = |file: &mut std::fs::File| {
-        let mut out = BufWriter::new(file);
-        fill(&mut out)?;
-        out.flush().map_err(anyhow::Error::from)
-    };
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return fill(&mut std::fs::OpenOptions::new().write(true).open(path)?);
+        return write_into(std::fs::OpenOptions::new().write(true).open(path)?, fill);
     }
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = match path.parent() {
@@ -189,7 +224,7 @@ fn try_write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<()
     // Readable by whom the umask lets read, as any file that a program writes.
     let make = |beside: &Path| std::fs::File::create_new(beside);
     let mut file = tempfile::Builder::new().prefix(".vramscope-").make_in(folder, make)?;
-    fill(file.as_file_mut())?;
+    write_into(file.as_file_mut(), fill)?;
     // Network and quota file systems tell only now that there is no room.
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|refused| refused.error)?;
