@@ -118,7 +118,13 @@ impl Opening {
                 Message::Found(files, too_many) => (self.files, self.outcome.too_many) = (files, too_many),
                 Message::ManyRanks(files) => self.outcome.many_ranks = Some(files),
                 Message::Read(at, result) => self.take(at, *result),
-                Message::Finished => return Some(std::mem::take(&mut self.outcome)),
+                Message::Finished => {
+                    let mut outcome = std::mem::take(&mut self.outcome);
+                    // They are read several at once and end in any order.
+                    outcome.failed.sort_unstable();
+                    outcome.left_out.sort_by(|a, b| a.name.cmp(&b.name));
+                    return Some(outcome);
+                }
             }
         }
         None
