@@ -133,6 +133,16 @@ impl egui::DroppedFile for Dropped {
     }
 }
 
+/// Types a text in place of what a field holds.
+fn retype(window: &mut Window, field: &str, text: &str) {
+    window.get_by_label(field).focus();
+    window.step();
+    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    window.step();
+    window.get_by_label(field).type_text(text);
+    window.run_steps(2);
+}
+
 fn drop_file(window: &mut Window, path: PathBuf) {
     window.input_mut().dropped_files.push(Arc::new(Dropped(path)));
     window.step();
@@ -396,12 +406,7 @@ fn a_report_never_replaces_what_is_open() {
     std::fs::write(&log, lines).expect("written");
     drop_file(&mut window, log.clone());
     key(&mut window, Modifiers::COMMAND, Key::S);
-    window.get_by_label("Path").focus();
-    window.step();
-    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
-    window.step();
-    window.get_by_label("Path").type_text(&log.display().to_string());
-    window.run_steps(2);
+    retype(&mut window, "Path", &log.display().to_string());
     window.get_by_label("Export").click();
     settle(&mut window);
     window.get_by_label("Replace the file").click();

@@ -14,7 +14,7 @@ use super::session_file;
 use super::state::{Dialog, ExportForm, Note, SettingsForm, State, Tone};
 use super::theme::Palette;
 use crate::model::TimeRange;
-use crate::report::{self, Format, Redactor, Replacement};
+use crate::report::{self, Format, Replacement};
 use crate::text::{say, t};
 
 /// A system dialog that answers sooner was never shown: there is none on this machine.
@@ -99,17 +99,12 @@ impl App {
         let is_picture = matches!(form.format, Format::Svg | Format::Png);
         let view = is_picture.then(|| TimeRange::new(self.state.view.start_ns, self.state.view.end_ns));
         let sources = self.state.source_paths();
-        let mut left_out = self.state.left_out.clone();
+        let left_out = self.state.left_out.clone();
         let write = move || {
             let path = PathBuf::from(&form.path);
             report::spare(&path, sources.iter().map(PathBuf::as_path))?;
-            let mut report = report::build(&data.index, &query, group_by, &report::Options::default());
-            if form.redact {
-                let mut redactor = Redactor::default();
-                report = redactor.redact(report, &data.index, false);
-                left_out = left_out.into_iter().map(|file| redactor.left_out(file)).collect();
-            }
-            report.left_out = left_out;
+            let options = report::Options { redact: form.redact, left_out, ..Default::default() };
+            let mut report = report::build(&data.index, &query, group_by, &options);
             report.view = view;
             report::write(&report, form.format, &path).map_err(|error| format!("{error:#}"))?;
             Ok(path)

@@ -244,9 +244,10 @@ impl App {
             || self.surveying.is_some()
             || self.building.is_some()
             || self.reading_session.is_some();
-        let is_waiting =
-            !self.waiting.paths.is_empty() || !self.dropped.is_empty() || !self.preloaded.is_empty();
-        let is_waiting = is_waiting || !self.session_files.is_empty();
+        let is_waiting = !self.waiting.paths.is_empty()
+            || !self.dropped.is_empty()
+            || !self.preloaded.is_empty()
+            || !self.session_files.is_empty();
         is_answered
             && is_mapped
             && !is_reading

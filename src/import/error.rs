@@ -1,5 +1,6 @@
 //! Why a file could not be opened: one sentence that names the cause first and the file last.
 
+use crate::model::without_middle;
 use crate::text::t;
 use std::io;
 use std::path::Path;
@@ -53,8 +54,7 @@ pub(crate) fn shown_path(path: &Path) -> String {
     if path.len() <= MOST_BYTES {
         return path;
     }
-    let (start, end) = (path.floor_char_boundary(100), path.ceil_char_boundary(path.len() - 100));
-    format!("{}…{}", &path[..start], &path[end..])
+    without_middle(&path, 100)
 }
 
 fn is_empty(file: &str) -> String {

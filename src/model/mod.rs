@@ -29,6 +29,7 @@ pub use series::{Quantity, Series};
 pub use session::{Alignment, AlignmentMethod, Link, Process, ProcessId, Session, Source, SourceId, Step};
 pub use slice::{Lane, LaneId, Slice, SliceKind, Slices};
 pub use stack::{Frame, FrameId, StackId, Stacks};
+pub(crate) use strings::without_middle;
 pub use strings::{StrId, Strings};
 pub use summary::MemorySummary;
 pub use time::{BEFORE_NS, NEVER_NS, TimeRange};

@@ -78,13 +78,17 @@ impl Strings {
 }
 
 fn shortened(text: &str) -> Cow<'_, str> {
-    if text.len() <= MAX_TEXT_BYTES {
-        return text.into();
+    match text.len() {
+        0..=MAX_TEXT_BYTES => text.into(),
+        _ => without_middle(text, MAX_TEXT_BYTES / 2 - '…'.len_utf8()).into(),
     }
-    let half = MAX_TEXT_BYTES / 2 - '…'.len_utf8();
-    let head = &text[..text.floor_char_boundary(half)];
-    let tail = &text[text.ceil_char_boundary(text.len() - half)..];
-    format!("{head}…{tail}").into()
+}
+
+/// The beginning and the end of a text, at most so many bytes of each.
+pub(crate) fn without_middle(text: &str, each_bytes: usize) -> String {
+    let head = &text[..text.floor_char_boundary(each_bytes)];
+    let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(each_bytes))..];
+    format!("{head}…{tail}")
 }
 
 #[cfg(test)]

@@ -89,9 +89,12 @@ pub fn build(index: &Index, query: &Query, group_by: GroupBy, options: &Options)
         report.summary += &t!(". {sentence}", sentence);
     }
     if !options.redact && !options.redact_code {
-        return report;
+        return Report { left_out: options.left_out.clone(), ..report };
     }
-    Redactor::default().redact(report, index, options.redact_code)
+    let mut redactor = Redactor::default();
+    let redacted = redactor.redact(report, index, options.redact_code);
+    let left_out = options.left_out.iter().map(|file| redactor.left_out(file.clone())).collect();
+    Report { left_out, ..redacted }
 }
 
 /// The files that the figures are from and that were cut.

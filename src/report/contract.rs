@@ -111,7 +111,7 @@ pub struct Source {
 }
 
 /// A file or a rank that could not be used.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The file as it was named or found; of a rank that was read, the rank's name.
     pub name: String,

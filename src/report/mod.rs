@@ -100,6 +100,8 @@ pub struct Options {
     pub redact: bool,
     /// Replace these, and the names of the user's own source files and functions, and of modules.
     pub redact_code: bool,
+    /// Files that could not be read.
+    pub left_out: Vec<LeftOut>,
     /// The command that gives this report again; without it the report works one out.
     pub command: Option<String>,
     /// The range in words; without it the report says it by steps or offsets.

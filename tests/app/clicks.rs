@@ -103,12 +103,7 @@ fn a_table_is_copied_and_saved_as_it_is_shown() {
         settle(window);
         click(window, "Table");
         click(window, "Save table as CSV…");
-        window.get_by_label("Path").focus();
-        window.step();
-        window.key_press_modifiers(Modifiers::COMMAND, Key::A);
-        window.step();
-        window.get_by_label("Path").type_text(&path.display().to_string());
-        window.run_steps(2);
+        retype(window, "Path", &path.display().to_string());
         click(window, confirm);
     };
     // It is CSV whatever the name says, and the name says it then.

@@ -6,15 +6,6 @@ use vramscope::app::ExportForm;
 use super::*;
 
 /// Types over what a field holds.
-fn retype(window: &mut Window, field: &str, text: &str) {
-    window.get_by_label(field).focus();
-    window.step();
-    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
-    window.step();
-    window.get_by_label(field).type_text(text);
-    window.run_steps(2);
-}
-
 fn form(window: &Window) -> ExportForm {
     match window.state().state().dialog.clone() {
         Some(Dialog::Export(form)) => form,

@@ -135,9 +135,9 @@ pub fn write_parquet(frame: &mut DataFrame, out: impl Write) -> PolarsResult<()>
 pub fn write_csv(frame: &DataFrame, mut out: impl Write) -> PolarsResult<()> {
     let has_ids = frame.schema().contains("stack_id") && frame.schema().contains("alloc_ns");
     let frame = if has_ids { frame.drop("stack").unwrap_or_else(|_| frame.clone()) } else { frame.clone() };
+    let frame = plain_texts(frame)?;
     for first in (0..frame.height().max(1)).step_by(CSV_BATCH_ROWS) {
-        let rows = frame.slice(first as i64, CSV_BATCH_ROWS);
-        let mut guarded = guard_texts(with_plain_texts(rows.lazy())?)?.collect()?;
+        let mut guarded = guard_texts(frame.slice(first as i64, CSV_BATCH_ROWS).lazy())?.collect()?;
         let names: Vec<_> = guarded.get_column_names().iter().map(|name| guard(name).into_owned()).collect();
         guarded.set_column_names(&names)?;
         let mut bytes = Vec::new();
